@@ -136,6 +136,16 @@ POSTURE = (0.4, -1.1, 1.5, -2.0, -1.57, 0.0)  # of the industrial arms [rad]
 MUG = {"links": ("palm", "mug", "in the handle", "low", "high"), "view": (25.0, 35.0), "obstacles": False}
 
 SCENES = {
+    "brick_tower": Scene(
+        motion(0, shapes=4, span=(0.0, 0.75), view=(8.0, -65.0)),
+        (
+            "0.97 of the overhangs > overhang in lengths [-]",
+            "0.97 of the overhangs > drift of a brick in three seconds [m]",
+            "0.97 of the overhangs > pressure off the centre of mass above [m]",
+            "1.03 of the overhangs, top sunk after 0.8 s [m]",
+            "careless, steps of 2 ms > drift of a brick in three seconds [m]",
+        ),
+    ),
     "cdm": Scene(motion(span=(0.0, 0.45), trail="arm"), ("largest z", "least z", "energy balance residual")),
     "cdm_contact": Scene(motion(shapes=4, span=(0.0, 0.4), trail="arm"), ("deepest", "exponent at rest")),
     "cdm_tracking": Scene(
@@ -189,10 +199,38 @@ SCENES = {
         past_a_wall,
         ("mismatch of the sensitivity", "clearance around the wall [m]", "planned tip to the goal's centre [m]"),
     ),
+    "painleve_rod": Scene(
+        motion(0, shapes=6, trail="rod"),
+        (
+            "adaptive steps > lean off the rigid rod [deg]",
+            "jam, 10000 times the stiffness > speed after the jam off a stiff rod [-]",
+            "adaptive steps > leap [m]",
+            "steps of 2 ms > energy gained in the leap [-]",
+        ),
+    ),
     "parallel_robot": Scene(
         motion(shapes=3),
         ("statics > largest residual", "dynamics > mismatch of d/dq"),
         {"n": 20, "duration": 2.0},
+    ),
+    "peg_in_hole": Scene(
+        motion(0, shapes=1, span=(1.0, 1.0), view=(14.0, -75.0), obstacles=False),
+        (
+            "least friction, rigid",
+            "1.03 of the least friction, steps of 2 ms > sunk [m]",
+            "0.97 of the least friction, steps of 2 ms > sunk [m]",
+            "0.97 of the least friction, steps of 2 ms > tilt [deg]",
+            "tilt of two contacts at the bottom [deg]",
+        ),
+    ),
+    "rattleback": Scene(
+        motion(0, shapes=4, trail="nose", span=(0.0, 0.385), view=(25.0, -75.0), obstacles=False),
+        (
+            "adaptive steps, turns back > turns back at [s]",
+            "adaptive steps, turns back > the same of the rigid stone [s]",
+            "smooth friction, turns back > spin off the rigid stone [rad/s]",
+            "smooth friction, spins on > spin off the rigid stone [rad/s]",
+        ),
     ),
     "reach_behind": Scene(
         motion(0, shapes=5, trail="arm", span=(0.0, 0.3)),

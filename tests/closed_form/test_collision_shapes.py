@@ -172,6 +172,21 @@ def test_faces_corners_and_rims_touch(name):
     assert not len(pressed(a, b, above)[1].depth)
 
 
+def test_a_body_in_the_hole_of_a_mesh_is_not_touched():
+    """A square frame with a hole of 8 cm around a post of 7.6 cm, whichever side of the pair the frame is: the flat
+    sides of its convex hull span the hole, where nothing is."""
+    square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    x = np.concatenate([np.insert(size * square, 2, z, axis=1) for z in (-0.01, 0.01) for size in (0.05, 0.04)])
+    low, inner, high, top = np.arange(16).reshape(4, 4)
+    sides = (inner, low), (high, top), (low, high), (top, inner)
+    faces = [np.stack([a, np.roll(a, -1), np.roll(b, -1), b], axis=1) for a, b in sides]
+    triangles = np.concatenate([face[:, k] for face in faces for k in ([0, 1, 2], [0, 2, 3])])
+    frame = body(ls.ShapeMesh(ls.Mesh(vertices=x, triangles=triangles)))
+    post = ls.RigidBody.box(0.076, 0.076, 0.2, material=SOFT)
+    for a, b in ((frame, post), (post, frame)):
+        assert not len(pressed(a, b, moved((0, 0, 0)))[1].depth)
+
+
 @pytest.mark.parametrize("kind", ["capsule", "cylinder"])
 def test_round_bars_cross(kind):
     """Crossed capsules and cylinders touch less than a hundredth of their radius deeper than at first touch."""

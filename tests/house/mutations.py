@@ -913,6 +913,13 @@ MUTATIONS = (
         ("tests/closed_form/test_collision_shapes.py", "-k", "equal"),
     ),
     Mutation(
+        "points in front of the hollows of a mesh touch",
+        "robot/contact_points.py",
+        "flat if fit.is_hull else _on_surface(flat, points[rows])",
+        "flat",
+        ("tests/robot/test_contact_points.py", "-k", "hollow"),
+    ),
+    Mutation(
         "links without mass touch the floor with all others",
         "robot/contacts.py",
         'groups[name] in heavy or _is_fixed(robot, groups[name]) else "no mass"',

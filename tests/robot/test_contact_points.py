@@ -5,6 +5,7 @@ import pytest
 
 import lissom as ls
 from lissom.robot.contact_points import detail_on, shape_points, surface_rows
+from lissom.robot.meshes import distance_to
 from lissom.robot.shapes import is_bounded
 from tests.forces.exact_distances import distance
 
@@ -91,6 +92,52 @@ def test_round_meshes_are_filled():
         points = shape_points(ls.ShapeMesh(mesh), "corners", 12, "shape")
         most, least = deepest(points, lambda ways, x=vertices: (x @ ways.T).max(axis=0))
         assert least > -1e-12 and most < points.gap + 1e-3 and points.gap < 1e-3
+
+
+def hollow_meshes():
+    """A ring, a frame of a square section, and a bracket of two plates."""
+    ring = ls.Mesh.of_shape(ls.ShapeTorus(0.05, 0.008))
+    square = 0.05 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    x = np.concatenate([np.insert(size * square, 2, z, axis=1) for z in (-0.01, 0.01) for size in (1.0, 0.85)])
+    low, inner, high, top = np.arange(16).reshape(4, 4)
+    sides = (inner, low), (high, top), (low, high), (top, inner)
+    faces = [np.stack([a, np.roll(a, -1), np.roll(b, -1), b], axis=1) for a, b in sides]
+    frame = ls.Mesh(vertices=x, triangles=np.concatenate([f[:, k] for f in faces for k in ([0, 1, 2], [0, 2, 3])]))
+    outline = 0.1 * np.array([[0, 0], [1, 0], [1, 0.1], [0.1, 0.1], [0.1, 1], [0, 1]])
+    x = np.concatenate([np.insert(outline, 2, z, axis=1) for z in (0.0, 0.05)])
+    a, b = np.arange(6), np.roll(np.arange(6), -1)
+    ends = np.array([[0, 2, 1], [0, 3, 2], [0, 4, 3], [0, 5, 4]])
+    walls = np.concatenate([np.stack([a, b, b + 6], axis=1), np.stack([a, b + 6, a + 6], axis=1)])
+    bracket = ls.Mesh(vertices=x, triangles=np.concatenate([ends, ends[:, ::-1] + 6, walls]))
+    return {"ring": ring, "frame": frame, "bracket": bracket}
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+@pytest.mark.parametrize("name", ["ring", "frame", "bracket"])
+def test_no_points_lie_in_a_hollow(name, detail):
+    """Sharp points are on the surface of a mesh, and balls inside it, also where its convex hull spans a hollow."""
+    mesh = hollow_meshes()[name]
+    x, triangles = mesh.surface()
+    rows = shape_points(ls.ShapeMesh(mesh), detail, 24, "shape").rows
+    size = np.ptp(x, axis=0).max()
+    assert (rows[:, 3] == 0.0).any() or name == "ring"
+    for row in rows:
+        away = distance_to(x[triangles], row[:3])
+        if row[3] == 0.0:
+            assert away < 3e-3 * size
+        else:
+            assert away > row[3] - 3e-3 * size and is_inside(x[triangles], row[:3])
+
+
+def is_inside(corners, point):
+    """Whether a point is inside triangles (m, 3, 3): their solid angles sum up to 4π (Van Oosterom and Strackee)."""
+    a, b, c = np.moveaxis(corners - point, 1, 0)
+    lengths = [np.linalg.norm(r, axis=1) for r in (a, b, c)]
+    dots = [
+        (p * q).sum(axis=1) * length for p, q, length in ((a, b, lengths[2]), (b, c, lengths[0]), (c, a, lengths[1]))
+    ]
+    volume = (a * np.cross(b, c)).sum(axis=1)
+    return abs(2.0 * np.arctan2(volume, np.prod(lengths, axis=0) + sum(dots)).sum()) > 2.0 * np.pi
 
 
 def test_the_punch_of_a_box_is_shared():

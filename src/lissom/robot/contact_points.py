@@ -12,7 +12,7 @@ robot.surface_points.
 | torus, ellipsoid | around its circle, or across its shortest axis | |
 | box | | corners, points along the edges, four on each face |
 | cone | | rim, a ring on its base, and the tip |
-| mesh, hull, function | balls that fill it | vertices of its convex hull, points along its edges and on its faces |
+| mesh, hull, function | balls that fill it | vertices of its convex hull, and points on edges and faces of both |
 
 On a plane, corners and rims are exact, so that the other sharp points are left out there. Those on flat sides lie
 inside of the edges: corners and edges of a body that stands exactly on an equal one are on the boundary of the other,
@@ -23,6 +23,9 @@ A ball on the axis of a cylinder stands for a part of its length. Its row has ha
 of the first half-edge of a cell. It touches only where its contact point is within this part, so that it does not reach
 out of the flat ends. Points on the ends of a cylinder have its axis as their normal, and so the factor (11) of contact:
 they carry an upright cylinder and leave one that lies to its balls.
+
+The edges and faces of the convex hull of a mesh span its hollows. Points there are left out, since another body may be
+in the hollow.
 
 Edges that cross each other touch where a point of one of them is inside the other body. Right-angled edges sink into
 each other by up to half the distance of the points times the sine of their angle.
@@ -291,7 +294,8 @@ def _mesh(vertices: bytes, triangles: bytes, detail: str, count: int, finer: int
     area = np.linalg.norm(cross, axis=1)
     if detail != "corners":
         normal = cross / np.maximum(area, 1e-300)[:, None]
-        chosen = np.concatenate([chosen, *_on_edges(corners, normal, finer), *_on_faces(corners, normal, area)])
+        flat = np.concatenate([chosen[:0], *_on_edges(corners, normal, finer), *_on_faces(corners, normal, area)])
+        chosen = np.concatenate([chosen, flat if fit.is_hull else _on_surface(flat, points[rows])])
     sharp, on_face = _balls(chosen, 0.0), max(0.5 * len(chosen), 4.0)
     sharp[:, 4] = _punch(float(area.sum())) / on_face
     share = np.concatenate([np.ones(len(balls)), np.full(len(sharp), 4.0 / on_face)])
@@ -349,6 +353,18 @@ def _on_faces(corners: np.ndarray, normal: np.ndarray, area: np.ndarray) -> list
                 outline = np.unique(corners[face].reshape(-1, 3), axis=0)
                 found.append(middle + _INNER * (outline - middle))
     return found
+
+
+def _on_surface(x: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Those of the points x (n, 3) of a convex hull that are on the mesh of triangles (m, 3, 3): others are in front of
+    its hollows, where another body may be."""
+    near = _INSIDE * float(np.ptp(corners, axis=(0, 1)).max())
+    low, high = corners.min(axis=1) - near, corners.max(axis=1) + near
+    kept = []
+    for point in x:
+        there = corners[((low <= point) & (point <= high)).all(axis=1)]
+        kept.append(len(there) > 0 and distance_to(there, point) <= near)
+    return x[np.array(kept, dtype=bool)]
 
 
 def surface_rows(shape: Shape, n: int, where: str, *, on_plane: bool = False) -> np.ndarray:
