@@ -5,6 +5,7 @@ import pytest
 from scipy.interpolate import BSpline
 
 import lissom as ls
+from lissom.gradients import designs
 
 MATERIAL = ls.Material(young=1e6, density=1000.0, viscosity=3e3)
 BASE = BSpline([0, 0, 0, 0, 0.5, 1, 1, 1, 1], np.array([0.02, 0.021, 0.018, 0.017, 0.016]), 3)
@@ -149,3 +150,42 @@ def test_wrong_constants_are_refused(constants, text):
     """Purpose: names that mean something else and values that are no numbers raise one line."""
     with pytest.raises(ls.ModelError, match=text):
         ls.Expression("s", constants=constants)
+
+
+def test_the_rest_of_a_spring_is_a_design_value():
+    """A slider on a spring rests at rest + F/k, and oscillates about it as rest + F/k (1 - cos ωt)."""
+    robot = ls.Robot("slider", gravity=(0, 0, -9.81))
+    joint = ls.JointPrismatic((0, 0, 1), stiffness=50.0, rest=(0.3,))
+    robot.add_link("mass", ls.RigidBody(2.0, inertia=(1e-3, 1e-3, 1e-3)), joint)
+    model = robot.build()
+    paths = ["mass.joint.rest", "mass.joint.stiffness"]
+    rest, stiffness = ls.equilibrium_derivatives(ls.solve_statics(model), parameters=paths).parameters.values()
+    assert rest == pytest.approx(np.ones((1, 1)), rel=1e-9)
+    assert stiffness == pytest.approx(np.array([2.0 * 9.81 / 50.0**2]), rel=1e-7)
+    steps, dt = 400, 1e-3
+    motion = ls.rollout(model, dt=dt, steps=steps)
+    last = np.zeros_like(motion.v)
+    last[-1] = 1.0
+    found = motion.backward(last, parameters=paths).parameters["mass.joint.rest"]
+    assert found == pytest.approx([1.0 - np.cos(5.0 * steps * dt)], abs=2e-5)  # error of the steps
+
+
+def test_work_for_each_number(monkeypatch):
+    """Elastic and viscous numbers need no residual at the states of a motion, others two, whatever they change."""
+    robot = describe()
+    joint = ls.JointRevolute((0, 1, 0), stiffness=2.0, damping=0.1, rest=(0.1,))
+    robot.add_link("tip", ls.RigidBody(0.1, inertia=(1e-4, 1e-4, 1e-4)), joint, parent="rod 2")
+    model = robot.build()
+    motion = ls.rollout(model, u=np.ones((3, 1)), dt=1e-3)
+    plain, calls = designs.run_residual, []
+    monkeypatch.setattr(designs, "run_residual", lambda *args: calls.append(1) or plain(*args))
+    for paths, count in (
+        (["rod 1.material.young", "rod 1.material.viscosity"], 0),
+        (["tip.joint.stiffness", "tip.joint.damping", "tip.joint.rest"], 0),
+        (["tip.mass"], 2),
+        (["rod 1.length"], 2),
+        (["tip.mass", "rod 1.length", "rod 1.material.density"], 5),  # one without changes for both masses
+    ):
+        calls.clear()
+        motion.backward(np.ones_like(motion.v), parameters=paths)
+        assert len(calls) == 2 * count, paths  # at the stages and at the start

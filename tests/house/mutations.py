@@ -660,6 +660,13 @@ MUTATIONS = (
         ("tests/gradients/test_design_branches.py", "-k", "fingers_that_hold"),
     ),
     Mutation(
+        "the rest position of a spring has no design derivative",
+        "gradients/design_changes.py",
+        "-(known @ np.where(model.dofs.q >= 0, rest, 0.0))",
+        "-0.0 * (known @ np.where(model.dofs.q >= 0, rest, 0.0))",
+        ("tests/gradients/test_design_paths.py", "-k", "rest_of_a_spring"),
+    ),
+    Mutation(
         "a slack tendon has the design derivatives of a taut one",
         "gradients/designs.py",
         "taut * (k_p * stretch + k * (length_p - slack_p))",

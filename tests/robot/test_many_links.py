@@ -71,6 +71,25 @@ def test_the_build_is_linear(shape):
     assert work[1][1] <= 3.3 * work[0][1]
 
 
+@pytest.mark.parametrize("body", [ls.RigidBody.sphere(0.05, density=1e3), ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3)])
+def test_the_work_for_each_pair_is_constant(body):
+    """Bodies that may all touch each other: ten times the pairs need no more calls for each of them."""
+
+    def heap(count):
+        robot = ls.Robot("heap")
+        for k in range(count):
+            robot.add_link(f"{k}", body, ls.JointFree())
+        return robot
+
+    def made(robot):
+        robot.add_mutual_contacts()
+        robot.build()
+
+    made(heap(3))
+    work = [calls(lambda: made(heap(count))) / (count * (count - 1) / 2) for count in (10, 30)]  # noqa: B023
+    assert work[1] <= work[0]
+
+
 def test_robot_files_are_linear(tmp_path):
     """Writing and reading a robot file."""
     work = []

@@ -31,7 +31,7 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import batch_of, filled_workspace, flat, leading, row_slices, stack, workspace
+from lissom.launch.workspace import Workspace, batch_of, filled_workspace, flat, leading, row_slices, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
@@ -217,17 +217,23 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     Raises:
         ModelError: more pairs are near than `near_pairs` allows.
     """
-    return balls_at(model, q)[0]
+    return _at_state(model, q).host["gap"][0].copy()
 
 
 def balls_at(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The `ball_gaps` at one state, and the centres of the balls in the world, shape (n_balls, 3) [m]."""
+    w = _at_state(model, q)
+    return w.host["gap"][0].copy(), w.scratch.near.listed_position.numpy()[0].copy()
+
+
+def _at_state(model: Model, q: np.ndarray) -> Workspace:
+    """The workspace after a launch for the gaps at one state."""
     w = workspace(model, "contacts", 1, _make)
     w.host["q"][0], w.host["v"][0], w.host["with_forces"][0] = q, 0.0, 0
     w.scratch.near.count.fill_(-1)  # the list of near pairs of an earlier state may lack new pairs
     w.run()
     w.raise_for_status()
-    return w.host["gap"][0].copy(), w.scratch.near.listed_position.numpy()[0].copy()
+    return w
 
 
 def largest_depths(models: list[Model], motions: list[np.ndarray]) -> np.ndarray:

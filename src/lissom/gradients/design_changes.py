@@ -7,13 +7,16 @@ value p changes only these tables T, the derivative
 
 is exact for any P, here the size of p. T' is the derivative of the tables alone. It is a central difference of second
 order if they are linear in p, and of fourth order otherwise, with an error of 1e-12. Other tables, such as lengths and
-placements, move the robot. r is then differenced along the line of these tables,
+placements, move the robot. r is then differenced along the line of all tables that change,
 
     r_p = d/dε r(T + ε T') at ε = 0,                                                                      (2)
 
-and (1) is added for the tables in which it is linear. This equals the derivative along T(p) by the chain rule. Elastic
-forces depend on linear tables only. They are left out of (2), where their rounding errors would be the largest. If
-numbers change that are in no table, such as functions of Python, r is differenced over p itself.
+which equals the derivative along T(p) by the chain rule. Elastic and viscous forces K (q − q_rest) + D v of joints and
+bodies are left out of (1) and (2), since their rounding errors in (2) would be the largest. Their derivative
+
+    K' (q − q_rest) − K q_rest' + D' v                                                                    (3)
+
+needs no launch. If numbers change that are in no table, such as functions of Python, r is differenced over p itself.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from lissom.bodies.body import DeformableBody
 from lissom.errors import ModelError
@@ -50,10 +54,11 @@ _ROUNDING = 1e-14  # of tables, over their largest number
 _LINEAR = {
     "nodes": ("inertia", "dry", "heavy"),
     "elasticity": ("row_stiffness", "row_damping"),
-    "dofs": ("armature",),
+    "dofs": ("armature", "rest"),
     "pose_springs": ("stiffness",),
     "fluid": ("added", "drag", "weightless", "displaced", "tail_mass"),
 }
+_ELASTIC = {"elasticity": ("row_stiffness", "row_damping"), "dofs": ("rest",)}  # of them, those of (3) alone
 # fields that no residual reads; those of contacts and elastic tendons have derivatives of their own
 _UNREAD = {
     "links": ("mass", "frame", "body"),
@@ -91,6 +96,27 @@ class Stencil:
 
 @final
 @dataclass(frozen=True, eq=False)
+class ElasticSlope:
+    """The derivative (3) of elastic and viscous forces with respect to one number.
+
+    Fields:
+        stiffness, damping: K' and D' (nv, nv). offset: −K q_rest' (nv,).
+    """
+
+    stiffness: csr_array
+    damping: csr_array
+    offset: np.ndarray
+
+    def force(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(3) at states (n, nq), (n, nv) of a model, (n, nv). Springs of spherical and free joints have other
+        tables."""
+        at = model.dofs.q
+        deflection = np.where(at >= 0, q[:, at] - model.dofs.rest, 0.0)
+        return (self.stiffness @ deflection.T + self.damping @ v.T).T + self.offset
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Change:
     """How one number of the description changes the tables of a model.
 
@@ -100,6 +126,7 @@ class Change:
         moves: whether tables change in which the residual is not linear.
         linear: the model without kinks with the tables T + P T' of (1); None if no such tables change, or if `ends`
             has all changes.
+        elastic: (3); None if its tables do not change, or if `ends` has all changes.
         ends: the stencil of the residual, for numbers that move the robot and those of contacts. Its models are two
             with the tables of (2), or more with changed values of the number. None for other numbers.
     """
@@ -108,6 +135,7 @@ class Change:
     size: float
     moves: bool
     linear: Model | None
+    elastic: ElasticSlope | None
     ends: Stencil | None
 
     @cached_property
@@ -293,8 +321,9 @@ def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     if ends is None and (moves or any(_differs(model, one, "contacts") for one in stencil.models)):
         along = _along_tables(model, stencil, _LINE_SHARE * size)
         ends, moves_alone = along or _stencil(model, path, index), along is not None
-    linear = _with_slopes(model, stencil, size) if moves_alone or not moves else None
-    return Change(stencil, size, moves, linear, ends)
+    linear = None if moves else _with_slopes(model, stencil, size)
+    elastic = _elastic_slope(model, stencil) if moves_alone or not moves else None
+    return Change(stencil, size, moves, linear, elastic, ends)
 
 
 def _table_stencil(model: Model, path: str, index: tuple[int, ...], h: float) -> Stencil | None:
@@ -360,8 +389,8 @@ def _unread(model: Model, name: str) -> tuple[str, ...]:
 
 
 def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
-    """The stencil of models with the tables T + ε T' of (2), without those in which the residual is linear, and without
-    elastic forces, which depend on these only; None if fields that are no tables change too."""
+    """The stencil of models with the tables T + ε T' of (2), without elastic forces; None if fields that are no tables
+    change too."""
     if model.calls_python or model.fills_tables_before_launch:
         return None
     slopes: list[tuple[str, str, Any, Any]] = []
@@ -369,10 +398,10 @@ def _along_tables(model: Model, stencil: Stencil, h: float) -> Stencil | None:
         known, found = _table(model, name, field), [_table(one, name, field) for one in stencil.models]
         if not all(_is_real(x) and np.shape(x) == np.shape(known) for x in (known, *found)):
             return None
-        if field not in _LINEAR.get(name, ()) and name != "gravity":
+        if field not in _ELASTIC.get(name, ()):
             slopes.append((name, field, known, sum(w * x for x, w in zip(found, stencil.weights))))
     places, weights = _NEAR
-    rigid = [("elasticity", name, np.zeros_like(getattr(model.elasticity, name))) for name in _LINEAR["elasticity"]]
+    rigid = [("elasticity", name, np.zeros_like(getattr(model.elasticity, name))) for name in _ELASTIC["elasticity"]]
     models = tuple(_with_tables(model, [(*at, T + c * h * slope) for *at, T, slope in slopes] + rigid) for c in places)
     return Stencil(models, tuple(weight / h for weight in weights), tuple(c * h for c in places))
 
@@ -425,12 +454,31 @@ def _moves(model: Model, changed: Model) -> bool:
 
 
 def _with_slopes(model: Model, stencil: Stencil, size: float) -> Model | None:
-    """The model without kinks with the tables T + P T' of (1); None without such tables."""
+    """The model without kinks with the tables T + P T' of (1), but for those of (3); None without such tables."""
     tables = []
-    for at in _linear_fields(model, stencil.models):
-        slope = sum(w * _table(one, *at) for one, w in zip(stencil.models, stencil.weights))
-        tables.append((*at, _table(model, *at) + size * slope))
+    for name, field in _linear_fields(model, stencil.models):
+        if field not in _ELASTIC.get(name, ()):
+            tables.append((name, field, _table(model, name, field) + size * _slope(stencil, name, field)))
     return _with_tables(without_kinks(model), tables) if tables else None
+
+
+def _slope(stencil: Stencil, name: str, field: str) -> np.ndarray:
+    """The derivative T' of a table."""
+    return np.sum([w * _table(one, name, field) for one, w in zip(stencil.models, stencil.weights)], axis=0)
+
+
+def _elastic_slope(model: Model, stencil: Stencil) -> ElasticSlope | None:
+    """(3) of one number; None if its tables do not change."""
+    if not any((name, field) in _linear_fields(model, stencil.models) for name in _ELASTIC for field in _ELASTIC[name]):
+        return None
+    stiffness, damping = (_sparse(model, _slope(stencil, "elasticity", field)) for field in _ELASTIC["elasticity"])
+    known, rest = _sparse(model, model.elasticity.row_stiffness), _slope(stencil, "dofs", "rest")
+    return ElasticSlope(stiffness, damping, -(known @ np.where(model.dofs.q >= 0, rest, 0.0)))
+
+
+def _sparse(model: Model, rows: np.ndarray) -> csr_array:
+    """A matrix (nv, nv) from numbers of the compressed rows of a model."""
+    return csr_array((rows, model.elasticity.column, model.elasticity.start), shape=(model.nv, model.nv))
 
 
 def changed_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:

@@ -1,7 +1,7 @@
 """Derivatives of the residual with respect to design values, from the tables of changed models (design_changes).
 
-If a design value changes only tables in which the residual is linear, its derivative is exact. For others it is a
-difference,
+If a design value changes only tables in which the residual is linear, its derivative is exact. That of elastic and
+viscous forces needs no launch. For others it is a difference,
 
     r_p ≈ (r(p + h) − r(p − h)) / 2 h                                                                     (1)
 
@@ -197,6 +197,9 @@ class Designs:
                 own_anchors = None if job.anchors is None else job.anchors[own]
                 part = contact_slopes(model, changes(model, self.paths), q[own], v[own], own_anchors)
                 out[own, :, :nv] += part.residual
+                for p, change in enumerate(changes(model, self.paths)):
+                    if change.elastic is not None:
+                        out[own, p, :nv] += change.elastic.force(model, q[own], v[own])
                 found.append(part._replace(state=own.start + part.state))
             if out.size and len(self.model.spools.channel):
                 out[..., :nv] += self._tendon_slopes(q, u)
