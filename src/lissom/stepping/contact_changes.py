@@ -127,21 +127,6 @@ def pair_speed(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
 
 
 @wp.func
-def differs(t: Tables, s: Scratch, m: ContactRows, i: int, j: int, h: wp.float64) -> int:
-    """1 if the normal force of near pair j changes in a step by more than (1) allows, −1 if its depth may change by
-    more than itself, so that the rates of its gap decide; otherwise 0."""
-    e = s.near.pair[i, j]
-    before = m.push[i, e]
-    now = s.near.push[i, j]
-    if wp.abs(now - before) > CHANGE * wp.max(now, before):
-        return 1
-    depth = -wp.min(m.gap[i, e], s.near.gap[i, j])
-    if h * wp.max(m.speed[i, e], pair_speed(t, s, i, e)) > depth:
-        return -1
-    return 0
-
-
-@wp.func
 def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64, gravity: vec3) -> bool:
     """The second condition of (1), in natural units. The speed that gravity gives in a step counts as the least of the
     fastest one, so that rest is not disturbed by rounding."""
@@ -153,36 +138,23 @@ def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64, gravity: vec3) 
 
 
 @wp.func(inline=False)
-def any_differs(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64) -> bool:
+def any_differs(s: Scratch, m: ContactRows, i: int) -> bool:
     """The first condition of (1), by the last evaluation of contacts. Lists the pairs in contact as `found`."""
     count = wp.int32(0)
     still = wp.int32(0)
     different = wp.int32(0)
-    doubtful = wp.int32(0)
     for j in range(s.near.count[i]):
-        if s.near.push[i, j] > so3.ZERO:
+        now = s.near.push[i, j]
+        if now > so3.ZERO:
             m.found[i, count] = j
             count += 1
-            if m.push[i, s.near.pair[i, j]] > so3.ZERO:
+            before = m.push[i, s.near.pair[i, j]]
+            if before > so3.ZERO:
                 still += 1
-            found = differs(t, s, m, i, j, h)
-            if found > 0:
+            if wp.abs(now - before) > CHANGE * wp.max(now, before):
                 different += 1
-            if found < 0:
-                m.searched[i, doubtful] = s.near.pair[i, j]
-                doubtful += 1
     m.n[i, FOUND] = count
-    if different > 0 or still < m.n[i, TOUCHING]:
-        return True
-    if doubtful > 0:
-        m.n_searched[i] = doubtful
-        put_both_ends(t, s, x, m, i)
-        for k in range(doubtful):
-            begins = m.start[i, m.searched[i, k]]
-            ends = m.end[i, m.searched[i, k]]
-            if h * wp.max(wp.abs(begins[1]), wp.abs(ends[1])) > -wp.min(begins[0], ends[0]):
-                different += 1
-    return different > 0
+    return different > 0 or still < m.n[i, TOUCHING]
 
 
 @wp.func(inline=False)
@@ -323,7 +295,7 @@ def judge_stage(
         return KEPT
     if s.status[i] == STATUS_TOO_MANY_PAIRS:
         return REJECTED
-    changed = any_differs(t, s, x, m, i, h) and changes_speed(t, x, i, h, gravity)
+    changed = any_differs(s, m, i) and changes_speed(t, x, i, h, gravity)
     if changed and counts[i, IS_PLASTIC] == 0:
         return CHANGED
     if not is_last:
@@ -381,9 +353,10 @@ def evaluate_contacts(t: Tables, s: Scratch, x: StepRows, i: int):
 
 @wp.func(inline=False)
 def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
-    """Take the contacts in s.near, and the gaps of near pairs, as those at the start of the next step. Pairs that are
-    too far to meet in a step h have an upper bound in place of their speed. The list of near pairs is renewed where
-    it pays: the robot moves slowly and is far from the place of the last list, so that few pairs are surely open."""
+    """Take the contacts in s.near, and the gaps of near pairs, as those at the start of the next step. Pairs that can
+    neither meet nor part in a step h have an upper bound in place of their speed. The list of near pairs is renewed
+    where it pays: the robot moves slowly and is far from the place of the last list, so that few pairs are surely
+    open."""
     fastest = fastest_pair(t, s, i)
     m.n[i, LIST] = s.near.lists[i]
     for j in range(m.n[i, TOUCHING]):
@@ -394,7 +367,7 @@ def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
         m.listed[i, j] = e
         m.gap[i, e] = s.near.gap[i, j]
         m.speed[i, e] = fastest
-        if s.near.gap[i, j] < LONGER * h * fastest or not is_bounded(t, e):
+        if wp.abs(s.near.gap[i, j]) < LONGER * h * fastest or not is_bounded(t, e):
             m.speed[i, e] = pair_speed(t, s, i, e)
         if s.near.push[i, j] > so3.ZERO:
             m.touching[i, count] = e
