@@ -1039,6 +1039,13 @@ MUTATIONS = (
         ("tests/gradients/test_holding_robots.py", "-k", "small_motions"),
     ),
     Mutation(
+        "colours that a user gives to links do not count",
+        "viewing/render.py",
+        "color = self._colors.get(mesh.name) if tint is None else None",
+        "color = None if tint is None else self._colors.get(mesh.name)",
+        ("tests/viewing/test_render.py", "-k", "colours_of_their_own"),
+    ),
+    Mutation(
         "the rate of a Jacobian is that of half the velocity",
         "dynamics/loads.py",
         "(ahead - behind) / (2.0 * step) if step else",

@@ -188,6 +188,50 @@ def test_wrong_arguments_are_named(arm, tmp_path):
         ls.render(arm, q, tmp_path / "a.docx", size=SIZE)
 
 
+def area(picture, color, near=60):
+    """Number of pixels near a colour "#rrggbb"."""
+    wanted = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)])
+    return int((np.abs(picture.astype(int) - wanted).max(axis=-1) < near).sum())
+
+
+@pytest.mark.graphics
+def test_links_have_colours_of_their_own(arm):
+    """Purpose: a link has the colour that is given for it, as text or numbers, and others keep theirs."""
+    q = arm.neutral()
+    plain = ls.render(arm, q, size=SIZE)
+    for color in ("#22cc44", (0x22 / 255, 0xCC / 255, 0x44 / 255)):
+        green = ls.render(arm, q, size=SIZE, colors={"arm": color})
+        assert area(green, "#22cc44", 90) > 20 + area(plain, "#22cc44", 90)
+        changed = np.abs(green.astype(int) - plain).max(axis=-1) > 8
+        assert changed.mean() < 0.3
+    for wrong, words in (
+        ({"arm": "green"}, "colors > arm: must be three numbers"),
+        ({"leg": "#22cc44"}, "among the links"),
+        ({"arm": (1, 2, 3)}, "colors > arm"),
+    ):
+        with pytest.raises(ls.ModelError, match=words):
+            ls.render(arm, q, size=SIZE, colors=wrong)
+
+
+@pytest.mark.graphics
+def test_marks_show_what_acts():
+    """Purpose: motors, prescribed motions, wrench inputs and loads have marks of their colours, with marks only."""
+    robot = described()
+    robot.add_joint_actuator("motor", "hand")
+    robot.add_wrench_input("jet", "arm", s=0.5)
+    robot.add_point_load("push", "arm", s=0.7, force=(0.0, 0.0, -1.0))
+    model = robot.build()
+    q = model.neutral()
+    plain, marked = (ls.render(model, q, size=(600, 450), marks=on) for on in (False, True))
+    for color in ("#b5179e", "#7a5195", "#c0392b"):
+        assert area(marked, color, 12) > 40 + area(plain, color, 12), color
+    assert area(marked, "#2456a6", 6) < 20 + area(plain, "#2456a6", 6)  # no motion is prescribed
+    robot = described()
+    robot.add_joint_motion("turn", "hand", position=0.3)
+    driven = ls.render(robot.build(), q, size=(600, 450), marks=True)
+    assert area(driven, "#2456a6", 12) > 40 + area(plain, "#2456a6", 12)
+
+
 def test_without_pyvista_the_extra_is_named():
     """Purpose: who has not installed the extra reads how to."""
     code = """
