@@ -14,6 +14,7 @@ import lissom as ls
 from lissom.viewing import canvas
 from lissom.viewing.camera import plane_axes, plane_of
 from lissom.viewing.canvas import FINER, nice_number
+from lissom.viewing.geometry import robot_geometry
 
 REFERENCES = Path(__file__).parent / "references"
 SIZE = (200, 150)
@@ -211,6 +212,23 @@ def test_links_have_colours_of_their_own(arm):
     ):
         with pytest.raises(ls.ModelError, match=words):
             ls.render(arm, q, size=SIZE, colors=wrong)
+
+
+@pytest.mark.graphics
+def test_rods_have_a_fineness_of_their_own(arm):
+    """Purpose: a rod is drawn by as many sections and points around as are asked for; a coarse one looks different."""
+    q = arm.neutral()
+    for numbers in ((7, 5), (80, 60)):
+        (mesh,) = [mesh for mesh in robot_geometry(arm, {"arm": numbers}).meshes if mesh.name == "arm"]
+        points = robot_geometry(arm, {"arm": numbers}).points(q)[mesh.rows]
+        assert len(np.unique(points[:, 0].round(9))) == numbers[0]
+        assert len(np.unique(points.round(9), axis=0)) == numbers[0] * numbers[1] + 2  # and the centres of the ends
+    plain, fine, coarse = (ls.render(arm, q, size=SIZE, fineness=x) for x in (None, {"arm": (90, 64)}, {"arm": (3, 3)}))
+    apart = [np.abs(other.astype(int) - plain).mean() for other in (fine, coarse)]
+    assert apart[0] < ALIKE < apart[1]
+    for wrong in ({"hand": (10, 10)}, {"arm": 10}, {"arm": (1, 10)}, {"arm": (10, 2)}):
+        with pytest.raises(ls.ModelError, match="fineness > "):
+            ls.render(arm, q, size=SIZE, fineness=wrong)
 
 
 @pytest.mark.graphics

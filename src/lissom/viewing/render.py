@@ -70,6 +70,7 @@ def render(
     view: tuple[float, float] | None = None,
     obstacles: bool = True,
     colors: Mapping[str, Any] | None = None,
+    fineness: Mapping[str, tuple[int, int]] | None = None,
     marks: bool = False,
     size: tuple[int, int] | int = 1200,
 ) -> np.ndarray:
@@ -95,6 +96,7 @@ def render(
         obstacles: whether to draw contact shapes.
         colors: colours of links by their names, each (red, green, blue) from 0 to 1 or a text such as "#aa3377". They
             count where `paint` and `values` do not.
+        fineness: numbers of sections along a rod and of points around it, by names of links. Others have 41 and 32.
         marks: True marks what acts on the last configuration: joints of motors by W, joints of prescribed motions by Q,
             wrench inputs by U, with their names, and point loads by arrows along their forces at t = 0, or by F if
             there is no force to be seen.
@@ -107,7 +109,7 @@ def render(
     kind = None if path is None else _picture_format(path)
     rows, known = _configurations(model, motion, shapes)
     curves = curves_of(model, trail, known)
-    scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size, colors, marks)
+    scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size, colors, marks, fineness)
     picture = scene.labelled_picture(rows, curves, value_label, title)
     if path is not None:
         from PIL import Image
@@ -151,19 +153,21 @@ class Scene:
         size: tuple[int, int] | int,
         colors: Mapping[str, Any] | None = None,
         marks: bool = False,
+        fineness: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        for name in (*(links or ()), *(colors or ())):
+        for name in (*(links or ()), *(colors or ()), *(fineness or ())):
             checks.require(
                 name in model.links.names, "links", f"must be among the links {sorted(model.links.names)}", name
             )
         own = {name: _given_color(name, color) for name, color in (colors or {}).items()}
         self.model, self.links = model, list(model.links.names if links is None else links)
-        self.paint = Paint(model, self.links, paint, 1.0)
+        fine = _given_fineness(model, fineness or {})
+        self.paint = Paint(model, self.links, paint, 1.0, own, fine)
         self._marked = rows[-1] if marks else None
         self._obstacles, self._values = obstacles, values
         points = self._everything(rows, curves)
         extent = float(np.ptp(points, axis=0).max()) or 1.0
-        self.paint = Paint(model, self.links, paint, extent, own)
+        self.paint = Paint(model, self.links, paint, extent, own, fine)
         self.camera = self._camera(points, view, size)
         if paint is not None:
             painted = self.paint.painted_values(rows)
@@ -393,7 +397,7 @@ class Paint:
         links: names of the links to draw.
         paint: one of SHAPE_QUANTITIES, which the colours of rods show; with None rods have their own colour.
         size: extent of the picture [m], to which the thickness of lines is proportional.
-        colors: colours (3,) of links by their names.
+        colors: colours (3,) of links by their names. fineness: as for `robot_geometry`.
     """
 
     def __init__(
@@ -403,10 +407,11 @@ class Paint:
         paint: str | None,
         size: float,
         colors: Mapping[str, np.ndarray] | None = None,
+        fineness: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
         if paint is not None and paint not in SHAPE_QUANTITIES:
             raise ModelError(f"paint: must be one of {sorted(SHAPE_QUANTITIES)} (got {paint!r})")
-        self.geometry: Geometry = robot_geometry(model)
+        self.geometry: Geometry = robot_geometry(model, fineness)
         self.paint, self.radius, self._colors = paint, 0.0032 * size, dict(colors or {})
         self.meshes = [mesh for mesh in self.geometry.meshes if mesh.name in links]
         self._lines = [line for line in self.geometry.lines if set(line.links) <= set(links)]
@@ -490,6 +495,19 @@ class Paint:
     def _ramp(self, values: np.ndarray) -> np.ndarray:
         low, high = self.span
         return ramp(np.nan_to_num((values - low) / max(high - low, 1e-300)))
+
+
+def _given_fineness(model: Model, fineness: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Numbers of sections and of points around rods that the user gives, by names of links."""
+    out = {}
+    for name, numbers in fineness.items():
+        where, rule = f"fineness > {name}", "must be two integers, of a link whose body is a rod"
+        good = name in model.rods and isinstance(numbers, tuple | list) and len(numbers) == 2
+        checks.require(good, where, rule, numbers)
+        most = zip(("sections", "points around"), numbers, (2, 3))
+        along, around = (checks.integer(x, f"{where}: {what}", least=least, most=1000) for what, x, least in most)
+        out[name] = int(along), int(around)
+    return out
 
 
 def _given_color(name: str, color: Any) -> np.ndarray:
