@@ -392,6 +392,7 @@ LEFT_OUT = {
     "jax.": "made of functions called here",
     "torch.": "needs PyTorch",
     "plot_": "draws",
+    "save_": "writes files",
     "render": "draws",
     "view": "draws",
     "design_derivatives": "calls functions that are called here",

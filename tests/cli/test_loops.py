@@ -167,3 +167,10 @@ def test_a_motion_without_a_start_closes_its_loops(four_bar, tmp_path, capsys):
     assert main(["simulate", str(four_bar), *given]) == 0
     assert "loops were open at the start and are closed now" in capsys.readouterr().out
     assert np.abs(gap(saved(tmp_path / "o" / "trajectory.npz")["q"][0])).max() < 1e-12
+
+
+def test_bench_closes_loops_too(four_bar, capsys, monkeypatch):
+    """`bench` moves a mechanism whose loops are open at first."""
+    monkeypatch.setattr("lissom.cli.computing._LEAST_TIME", 0.01)
+    assert main(["bench", str(four_bar), "--duration", "0.02"]) == 0
+    assert "simulate, released under gravity" in capsys.readouterr().out

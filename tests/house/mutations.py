@@ -1109,6 +1109,27 @@ MUTATIONS = (
         ("tests/gradients/test_holding_robots.py", "-k", "small_motions"),
     ),
     Mutation(
+        "colours that a user gives to links do not count",
+        "viewing/render.py",
+        "color = self._colors.get(mesh.name) if tint is None else None",
+        "color = None if tint is None else self._colors.get(mesh.name)",
+        ("tests/viewing/test_render.py", "-k", "colours_of_their_own"),
+    ),
+    Mutation(
+        "the rate of a Jacobian is that of half the velocity",
+        "dynamics/loads.py",
+        "(ahead - behind) / (2.0 * step) if step else",
+        "(ahead - behind) / (4.0 * step) if step else",
+        ("tests/forces/test_forces_of_states.py", "-k", "gets_the_state"),
+    ),
+    Mutation(
+        "indices in MATLAB files are counted from zero",
+        "simulation/mat_files.py",
+        "np.asarray(links.q_start) + 1.0",
+        "np.asarray(links.q_start) + 0.0",
+        ("tests/simulation/test_exports.py", "-k", "matlab"),
+    ),
+    Mutation(
         "bodies of meshes have their inertia about the origin",
         "robot/bodies.py",
         "central = second - volume * np.outer(centre, centre)",

@@ -79,7 +79,7 @@ MISTAKES = {
         "shape: box",
         "shape: boks",
         5,
-        ["body", "(got 'RigidBody boks'); write shape: box, shape: cylinder or shape: sphere"],
+        ["body", "(got 'RigidBody boks'); write shape: box, shape: cylinder, shape: sphere or shape: mesh"],
     ),
     "misspelt parent": (
         "parent: base",

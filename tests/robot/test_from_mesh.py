@@ -76,6 +76,32 @@ def test_a_file_in_millimetres(tmp_path):
     assert a[0] == pytest.approx(expected, rel=1e-6)
 
 
+def test_robot_files_take_meshes(tmp_path):
+    """`shape: mesh` of a robot file reads the mesh beside it, with its unit; saving keeps its numbers."""
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.box((300.0, 200.0, 100.0)).export(tmp_path / "part.stl")
+    text = """\
+name: part
+links:
+  - name: part
+    joint: {type: JointRevolute}
+    body:
+      {type: RigidBody, shape: mesh, mesh: {file: part.stl, scale: 0.001}, density: 800, shapes: hull}
+"""
+    (tmp_path / "robot.yaml").write_text(text, encoding="utf-8")
+    body = ls.load_robot(tmp_path / "robot.yaml").links["part"].body
+    known = ls.RigidBody.box(0.3, 0.2, 0.1, density=800.0)
+    assert body.mass == pytest.approx(known.mass, rel=1e-6) and len(body.meshes) == 1
+    np.testing.assert_allclose(np.diag(body.inertia), known.inertia, rtol=1e-6)
+    assert [type(x.shape) for x in body.shapes] == [ls.ShapeHull]
+    ls.save_robot(ls.load_robot(tmp_path / "robot.yaml"), tmp_path / "saved.yaml")
+    again = ls.load_robot(tmp_path / "saved.yaml").links["part"].body
+    assert again.mass == body.mass and np.array_equal(again.inertia, body.inertia)
+    (tmp_path / "robot.yaml").write_text(text.replace("shapes: hull", "shapes: box"), encoding="utf-8")
+    with pytest.raises(ls.ModelError, match="shapes"):
+        ls.load_robot(tmp_path / "robot.yaml")
+
+
 def test_refused_meshes(tmp_path):
     """Open meshes, densities and options that are wrong are errors with their rule."""
     vertices, triangles = ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.1, 0.1)).surface()

@@ -14,6 +14,7 @@ import lissom as ls
 from lissom.viewing import canvas
 from lissom.viewing.camera import plane_axes, plane_of
 from lissom.viewing.canvas import FINER, nice_number
+from lissom.viewing.geometry import robot_geometry
 
 REFERENCES = Path(__file__).parent / "references"
 SIZE = (200, 150)
@@ -186,6 +187,67 @@ def test_wrong_arguments_are_named(arm, tmp_path):
         ls.render(arm, np.zeros(arm.nq + 1))
     with pytest.raises(ls.ModelError, match="must end in"):
         ls.render(arm, q, tmp_path / "a.docx", size=SIZE)
+
+
+def area(picture, color, near=60):
+    """Number of pixels near a colour "#rrggbb"."""
+    wanted = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)])
+    return int((np.abs(picture.astype(int) - wanted).max(axis=-1) < near).sum())
+
+
+@pytest.mark.graphics
+def test_links_have_colours_of_their_own(arm):
+    """Purpose: a link has the colour that is given for it, as text or numbers, and others keep theirs."""
+    q = arm.neutral()
+    plain = ls.render(arm, q, size=SIZE)
+    for color in ("#22cc44", (0x22 / 255, 0xCC / 255, 0x44 / 255)):
+        green = ls.render(arm, q, size=SIZE, colors={"arm": color})
+        assert area(green, "#22cc44", 90) > 20 + area(plain, "#22cc44", 90)
+        changed = np.abs(green.astype(int) - plain).max(axis=-1) > 8
+        assert changed.mean() < 0.3
+    for wrong, words in (
+        ({"arm": "green"}, "colors > arm: must be three numbers"),
+        ({"leg": "#22cc44"}, "among the links"),
+        ({"arm": (1, 2, 3)}, "colors > arm"),
+    ):
+        with pytest.raises(ls.ModelError, match=words):
+            ls.render(arm, q, size=SIZE, colors=wrong)
+
+
+@pytest.mark.graphics
+def test_rods_have_a_fineness_of_their_own(arm):
+    """Purpose: a rod is drawn by as many sections and points around as are asked for; a coarse one looks different."""
+    q = arm.neutral()
+    for numbers in ((7, 5), (80, 60)):
+        (mesh,) = [mesh for mesh in robot_geometry(arm, {"arm": numbers}).meshes if mesh.name == "arm"]
+        points = robot_geometry(arm, {"arm": numbers}).points(q)[mesh.rows]
+        assert len(np.unique(points[:, 0].round(9))) == numbers[0]
+        assert len(np.unique(points.round(9), axis=0)) == numbers[0] * numbers[1] + 2  # and the centres of the ends
+    plain, fine, coarse = (ls.render(arm, q, size=SIZE, fineness=x) for x in (None, {"arm": (90, 64)}, {"arm": (3, 3)}))
+    apart = [np.abs(other.astype(int) - plain).mean() for other in (fine, coarse)]
+    assert apart[0] < ALIKE < apart[1]
+    for wrong in ({"hand": (10, 10)}, {"arm": 10}, {"arm": (1, 10)}, {"arm": (10, 2)}):
+        with pytest.raises(ls.ModelError, match="fineness > "):
+            ls.render(arm, q, size=SIZE, fineness=wrong)
+
+
+@pytest.mark.graphics
+def test_marks_show_what_acts():
+    """Purpose: motors, prescribed motions, wrench inputs and loads have marks of their colours, with marks only."""
+    robot = described()
+    robot.add_joint_actuator("motor", "hand")
+    robot.add_wrench_input("jet", "arm", s=0.5)
+    robot.add_point_load("push", "arm", s=0.7, force=(0.0, 0.0, -1.0))
+    model = robot.build()
+    q = model.neutral()
+    plain, marked = (ls.render(model, q, size=(600, 450), marks=on) for on in (False, True))
+    for color in ("#b5179e", "#7a5195", "#c0392b"):
+        assert area(marked, color, 12) > 40 + area(plain, color, 12), color
+    assert area(marked, "#2456a6", 6) < 20 + area(plain, "#2456a6", 6)  # no motion is prescribed
+    robot = described()
+    robot.add_joint_motion("turn", "hand", position=0.3)
+    driven = ls.render(robot.build(), q, size=(600, 450), marks=True)
+    assert area(driven, "#2456a6", 12) > 40 + area(plain, "#2456a6", 12)
 
 
 def test_without_pyvista_the_extra_is_named():

@@ -168,6 +168,15 @@ def start_of(arguments: argparse.Namespace, model: Model, say: Say) -> State | N
     return None if arguments.start is None else closed_state(model, state_of(arguments.start, model), say)
 
 
+def start_at_rest(model: Model, say: Say) -> State:
+    """`start_configuration` at rest without inputs, with closed loops."""
+    import numpy as np
+
+    import lissom as ls
+
+    return closed_state(model, State(ls.start_configuration(model), np.zeros(model.nv), np.zeros(model.nu)), say)
+
+
 def closed_state(model: Model, state: State, say: Say) -> State:
     """A state with closed loops. If a loop is open, `assemble` closes it, and a line says how far coordinates moved."""
     import numpy as np

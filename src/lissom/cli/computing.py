@@ -10,7 +10,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lissom.cli.common import Command, loaded, positive, shown
+from lissom.cli.common import Command, loaded, positive, shown, start_at_rest
 from lissom.cli.files import default_text
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ def _bench(arguments: argparse.Namespace) -> int:
     print(f"{model!r}, one core, kernels compiled before")
     for name, call in _measured_calls(model).items():
         print(f"{name:<32} {_median_time(call) * 1e6:10.1f} µs")
-    motion = ls.simulate(model, arguments.duration)
-    motion = ls.simulate(model, arguments.duration)
+    q0 = start_at_rest(model, print).q
+    ls.simulate(model, arguments.duration, q0)
+    motion = ls.simulate(model, arguments.duration, q0)
     wall = motion.statistics.wall_time
     pace = f"{arguments.duration / wall:10.3g} times real time, {motion.statistics.steps} steps"
     print(f"{'simulate, released under gravity':<32} {pace}")

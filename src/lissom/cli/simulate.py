@@ -14,7 +14,6 @@ from lissom.cli.common import (
     Say,
     State,
     can_draw,
-    closed_state,
     count,
     force_argument,
     initial_velocity,
@@ -24,6 +23,7 @@ from lissom.cli.common import (
     positive,
     say_tips,
     start_arguments,
+    start_at_rest,
     start_of,
     tips,
     velocity_argument,
@@ -141,15 +141,10 @@ def _start(
     arguments: argparse.Namespace, model: Model, begin: State | None, say: Say
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The initial configuration (nq,) and velocity (nv,); None for those of `simulate`."""
-    import numpy as np
-
-    import lissom as ls
-
     if begin is None:
         if not model.n_rows and arguments.velocity is None:
             return None, None
-        rest = State(ls.start_configuration(model), np.zeros(model.nv), np.zeros(model.nu))
-        begin = closed_state(model, rest, say)
+        begin = start_at_rest(model, say)
     if arguments.velocity is None:
         return begin.q, begin.v
     return begin.q, initial_velocity(arguments, model, begin.q, begin.v)

@@ -22,6 +22,7 @@ from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.robot.expression_programs import Operation, Steps, programs_of
 from lissom.robot.functions import constant, is_compiled, polynomial_of, stacked_polynomials
+from lissom.robot.loads import asked_of
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -96,14 +97,37 @@ def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.
     times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
     out = np.zeros((len(q), len(called), 6))
     for k, (name, function, node, G, weight) in enumerate(called):
+        asked = asked_of(function)
         for n, time in enumerate(times):
-            given = function(time, poses[n, node] @ G, _twist_in_frame(G, twists[n, node]))
+            more = _more_of_state(model, asked, q[n], v[n], node, G) if asked else {}
+            given = function(time, poses[n, node] @ G, _twist_in_frame(G, twists[n, node]), **more)
             check_kept(f"force {name!r} at t={time:g}", given)
             value = np.asarray(given, dtype=np.float64)
             if value.shape != (6,) or not np.isfinite(value).all():
                 raise ShapeError(f"force {name!r} at t={time:g}: expected a finite wrench of shape (6,), got {value!r}")
             out[n, k] = weight * value
     return out
+
+
+def _more_of_state(
+    model: Model, asked: tuple[str, ...], q: np.ndarray, v: np.ndarray, node: int, G: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What a force asks for besides t, g and eta at one state: q, v, the body Jacobian J (6, nv) of its frame G on a
+    node, and the rate J̇ of J along v, by central differences."""
+    out = {"q": q, "v": v}
+
+    def jacobian(at: np.ndarray) -> np.ndarray:
+        _, columns = node_motion(model, np.broadcast_to(at, (model.nv, model.nq)), np.eye(model.nv))
+        return np.array([_twist_in_frame(G, column[node]) for column in columns]).reshape(-1, 6).T
+
+    if "J" in asked:
+        out["J"] = jacobian(q)
+    if "J_dot" in asked:
+        size = float(np.max(np.abs(v) / model.dofs.scale, initial=0.0))
+        step = _DIFFERENCE_STEP / max(size, 1e-300) if size > 0.0 else 0.0
+        ahead, behind = (jacobian(integrate(model, q, sign * step * v)) for sign in (1.0, -1.0))
+        out["J_dot"] = (ahead - behind) / (2.0 * step) if step else np.zeros((6, model.nv))
+    return {name: out[name] for name in asked}
 
 
 def _twist_in_frame(G: np.ndarray, twist: np.ndarray) -> np.ndarray:

@@ -373,7 +373,7 @@ _OTHER_WORDS = {  # words that textbooks and other programs use for keys and typ
     "floating": "JointFree", "weld": "JointFixed", "cable": "Tendon", "wire": "Tendon", "motor": "JointActuator",
     "beam": "Rod", "rigid": "RigidBody", "tube": "SectionAnnulus", "square": "SectionRectangle", "floor": "ShapePlane",
 }  # fmt: skip
-_CURE_OF_SOLIDS = "; write shape: box, shape: cylinder or shape: sphere"
+_CURE_OF_SOLIDS = "; write shape: box, shape: cylinder, shape: sphere or shape: mesh"
 
 
 def _cure_of_word(word: Any, known: list[str]) -> str:

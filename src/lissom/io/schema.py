@@ -431,15 +431,20 @@ def _box(size: Any, **stuff: Any) -> bodies.RigidBody:
     return bodies.RigidBody.box(*map(float, sides), **stuff)
 
 
-def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any]) -> Any:
-    """Type annotation of a RigidBody with a shape; a material may state the density."""
+def _of_mesh(mesh: meshes.Mesh, **stuff: Any) -> bodies.RigidBody:
+    return bodies.RigidBody.from_mesh(mesh, **stuff)
+
+
+def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any], others: Any = None) -> Any:
+    """Type annotation of a RigidBody with a shape; a material may state the density. `others` are optional fields."""
     fixed = {"type": (Literal["RigidBody"], ...), "shape": (Literal[shape], ...)}
     stuff = {"density": (float | None, None), "material": (_kind(materials.Material, ()) | None, None)}
-    fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | stuff
+    fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | stuff | dict(others or {})
     drawn: dict[str, Any] = {"meshes": (_list_of(_Mesh), None)}
 
     def made(meshes: Any = (), shape: str = "", **given: Any) -> bodies.RigidBody:
-        return dataclasses.replace(make(**given), meshes=tuple(meshes))
+        body = make(**given)
+        return dataclasses.replace(body, meshes=tuple(meshes)) if meshes else body
 
     return _mapping(f"RigidBody {shape}", made, fields | drawn)
 
@@ -476,6 +481,9 @@ Body = _one_of(
         "RigidBody box": _solid("box", _box, {"size": Constant}),
         "RigidBody cylinder": _solid("cylinder", bodies.RigidBody.cylinder, {"length": float, "radius": float}),
         "RigidBody sphere": _solid("sphere", bodies.RigidBody.sphere, {"radius": float}),
+        "RigidBody mesh": _solid(
+            "mesh", _of_mesh, {"mesh": _Mesh}, {"shapes": (Literal["mesh", "hull"] | None, "mesh")}
+        ),
     },
     _body_tag,
 )

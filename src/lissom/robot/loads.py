@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from math import isfinite
 from typing import Any, final
 
@@ -12,7 +13,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.expression_programs import programs_of
 from lissom.robot.fields import ActuatorName, FunctionOfT, LinkName, Numbers, Place, Placement
-from lissom.robot.functions import RowsOfTime, still
+from lissom.robot.functions import RowsOfTime, is_compiled, still
 from lissom.robot.traced_functions import TracedFunction
 
 
@@ -124,6 +125,8 @@ class Force:
         function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,); an
             ls.TracedFunction of these, or a Warp function of (R, p, eta, s, t), which are compiled into the kernels.
             They return the wrench (moment; force) in the axes of the frame: [N·m, N], or per metre along a rod.
+            A Python function may ask for more of the state by the names of its further arguments: q (nq,), v (nv,), the
+            body Jacobian J (6, nv) of the frame, and its rate J_dot (6, nv) along v, accurate to nine digits.
         s: point of action, an abscissa or a place on a deformable body. With None the force acts all along a rod, or at
             the frame of another body.
         inputs: names of inputs on which the force depends, such as currents of coils. The function is then an
@@ -142,6 +145,7 @@ class Force:
         """Raise ModelError unless the function is callable, the place is valid and the names of inputs are distinct. A
         force with inputs needs a TracedFunction."""
         checks.require(callable(self.function), f"{where}: function", "must be a function", self.function)
+        asked_of(self.function, f"{where}: function")
         if self.s is not None:
             checks.place(self.s, f"{where}: s")
         checks.require(isinstance(self.inputs, tuple), f"{where}: inputs", "must be a list of names", self.inputs)
@@ -153,3 +157,27 @@ class Force:
             traced = isinstance(self.function, TracedFunction)
             rule = "must be an ls.TracedFunction of (t, g, eta, w), since it has inputs"
             checks.require(traced, f"{where}: function", rule, self.function)
+
+
+STATE = ("q", "v", "J", "J_dot")  # what a Python force may ask for by name, besides t, g and eta
+
+
+def asked_of(function: Any, where: str = "function") -> tuple[str, ...]:
+    """Names of STATE among the arguments of a Python force behind t, g and eta; empty for other functions. Arguments
+    with a default are the user's own.
+
+    Raises:
+        ModelError: a further argument has another name.
+    """
+    if isinstance(function, TracedFunction) or is_compiled(function):
+        return ()
+    try:
+        parameters = list(signature(function).parameters.values())[3:]
+    except (TypeError, ValueError):  # built-in functions have no signature
+        return ()
+    kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    named = [p.name for p in parameters if p.kind in kinds and p.default is Parameter.empty]
+    unknown = [name for name in named if name not in STATE]
+    rule = f"must be of (t, g, eta), and by name of {', '.join(STATE)}"
+    checks.require(not unknown, where, rule, ", ".join(unknown))
+    return tuple(named)

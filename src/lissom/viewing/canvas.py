@@ -19,6 +19,8 @@ from lissom.model.model import Model
 from lissom.viewing.camera import Camera, base_placement, upwards
 from lissom.viewing.colors import INK, ramp, rgb
 
+_LOAD = "#c0392b"
+_MARKS = {"W": "#b5179e", "Q": "#2456a6", "U": "#7a5195", "F": _LOAD}  # motors, motions, wrench inputs, loads
 _AXES = ("#c0392b", "#2e7d46", "#2456a6")
 _FINER = 3  # pixels drawn for each pixel of the picture, along each side
 
@@ -51,6 +53,7 @@ class Labels:
         self._draw = ImageDraw.Draw(self._image)
         self.unit = _FINER * min(width, 2.0 * height) / 100.0
         self._rows, self._has_bar = 0.0, False
+        self._places: list[np.ndarray] = []  # of marks
 
     def over(self, picture: np.ndarray) -> np.ndarray:
         """The picture (height, width, 3), values from 0 to 1, with the marks on it; integers from 0 to 255."""
@@ -126,6 +129,34 @@ class Labels:
         for value, y in ((low, bottom), (0.5 * (low + high), 0.5 * (bottom + top)), (high, top)):
             self.text(x + 2.1, y, f"{value:.3g}", "lm", 1.8)
         self.text(self.width - 1.5, top + 2.4, label, "rs")
+
+    def mark(self, pixel: np.ndarray, letter: str, name: str) -> None:
+        """Draw a disc with a letter at a pixel (3,), and a name beside it. Marks at one place stand side by side."""
+        at = self._free_place(pixel)
+        x, y = at
+        box = [self._at(x - 1.5, y + 1.5), self._at(x + 1.5, y - 1.5)]
+        self._draw.ellipse(box, fill=_MARKS[letter], outline=(255, 255, 255), width=max(round(0.2 * self.unit), 1))
+        self._draw.text(self._at(x, y), letter, fill=(255, 255, 255), font=self._small(True), anchor="mm")
+        self.text(x + 2.0, y, name, "lm", 1.8)
+
+    def force(self, pixel: np.ndarray, seen: np.ndarray, name: str) -> None:
+        """Draw an arrow that ends at a pixel (3,), along a direction `seen` (2,) of unit length or shorter, and a
+        name at its start. It begins at the pixel if its start would not be in the picture."""
+        at = np.array([pixel[0] * _FINER / self.unit, self.height - pixel[1] * _FINER / self.unit])
+        start, end = at - 9.0 * seen, at
+        if not ((start > 3.0) & (start < np.array([self.width, self.height]) - 3.0)).all():
+            start, end = at, at + 9.0 * seen
+        self._arrow(start, end, _LOAD)
+        x, y = (start - 1.2 * seen).tolist()
+        self.text(x, y, name, "mm", 1.8)
+
+    def _free_place(self, pixel: np.ndarray) -> np.ndarray:
+        """A place in units at a pixel (3,), above the marks that stand there already."""
+        at = np.array([pixel[0] * _FINER / self.unit, self.height - pixel[1] * _FINER / self.unit])
+        while any(np.linalg.norm(at - other) < 2.5 for other in self._places):
+            at = np.array([at[0], at[1] + 3.2])
+        self._places.append(at)
+        return at
 
     @property
     def width(self) -> float:

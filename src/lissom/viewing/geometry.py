@@ -11,10 +11,11 @@ smooth; along its edges vertices are doubled, so that each vertex has one normal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -230,9 +231,15 @@ class _Placed(NamedTuple):
     moved: tuple[slice, Callable[[np.ndarray], np.ndarray]] | None = None
 
 
-def robot_geometry(model: Model) -> Geometry:
-    """Geometry of the bodies, tendons, springs, ties and loops of a model."""
-    return model.cached(("geometry",), lambda: _Builder(model).geometry())
+def robot_geometry(model: Model, fineness: Mapping[str, tuple[int, int]] | None = None) -> Geometry:
+    """Geometry of the bodies, tendons, springs, ties and loops of a model.
+
+    Args:
+        fineness: number of sections of rods and of points around them, by names of links; others have STATIONS and
+            AROUND.
+    """
+    given = dict(fineness or {})
+    return model.cached(("geometry", *sorted(given.items())), lambda: _Builder(model, given).geometry())
 
 
 def contact_geometry(
@@ -268,8 +275,8 @@ def contact_geometry(
 class _Builder:
     """Collects the points, meshes and lines of one model."""
 
-    def __init__(self, model: Model) -> None:
-        self.model, self.robot = model, model.description
+    def __init__(self, model: Model, fineness: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> None:
+        self.model, self.robot, self.fineness = model, model.description, fineness
         self.meshes: list[Mesh] = []
         self.lines: list[Line] = []
         self.placed: list[_Placed] = []
@@ -311,7 +318,7 @@ class _Builder:
 
     def _collect_sections(self) -> None:
         """Collect the abscissae at which meshes, paths, springs and children need sections of rods."""
-        wanted = {name: [np.linspace(0.0, 1.0, STATIONS)] for name in self.model.rods}
+        wanted = {name: [np.linspace(0.0, 1.0, self._fineness(name)[0])] for name in self.model.rods}
         for item in [*self._path_items(), *(PathPoint(x.parent, s=x.at) for x in self.robot.links.values())]:
             if item.link in wanted and not isinstance(item, PathBody):
                 wanted[item.link].append(_abscissae(item))
@@ -320,6 +327,9 @@ class _Builder:
             self.sections.append(RodSections(name, np.unique(np.concatenate(found))))
             self.first[name] = start
             start += len(self.sections[-1].s)
+
+    def _fineness(self, name: str) -> tuple[int, int]:
+        return self.fineness.get(name, (STATIONS, AROUND))
 
     def _path_items(self) -> Iterator[PathItem]:
         for actuator in self.robot.actuators.values():
@@ -389,8 +399,9 @@ class _Builder:
 
     def _add_body(self, name: str, body: Any) -> None:
         if body.is_slender:
-            s = np.linspace(0.0, 1.0, STATIONS)
-            found, station = rod_facets(body, s)
+            count, around = self._fineness(name)
+            s = np.linspace(0.0, 1.0, count)
+            found, station = rod_facets(body, s, around)
             along = np.column_stack([self.model.rods[name].strain.length * s[station], found.vertices[:, 1:]])
             placed = self._sections(name, s[station], found.vertices)
             self.add_mesh("rod", name, name, Facets(along, found.quads), placed, s[station])
@@ -503,13 +514,13 @@ def as_quads(triangles: np.ndarray) -> np.ndarray:
     return np.asarray(triangles)[:, [0, 1, 2, 2]]
 
 
-def rod_facets(body: Body, s: np.ndarray) -> tuple[Facets, np.ndarray]:
+def rod_facets(body: Body, s: np.ndarray, around: int = AROUND) -> tuple[Facets, np.ndarray]:
     """Surface of a slender body through its sections at abscissae (n,), and the number of the section of each vertex.
 
     The position of a vertex is given in the frame of its section, so its x is zero.
     """
-    rings = np.array([body.cross_outline(x, AROUND) for x in s])
-    holes = np.array([body.cross_hole(x, AROUND) for x in s])
+    rings = np.array([body.cross_outline(x, around) for x in s])
+    holes = np.array([body.cross_hole(x, around) for x in s])
     count, around = rings.shape[:2]
     quads, across = [_tube(count, around)], [rings.reshape(-1, 2), holes.reshape(-1, 2)]
     station = [np.repeat(np.arange(count), around)] * (2 if holes.size else 1)

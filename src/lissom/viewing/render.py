@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -14,12 +15,14 @@ import numpy as np
 
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.kinematics import forward_kinematics, frame_pose
+from lissom.dynamics.loads import load_rows
 from lissom.errors import ModelError, ShapeError
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.portable import whole, write_whole
 from lissom.robot import checks
+from lissom.robot.actuators import JointActuator, WrenchInput
 from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.camera import Camera, chosen_view, framed, looking, plane_axes, plane_of, upwards
 from lissom.viewing.canvas import (
@@ -66,6 +69,9 @@ def render(
     title: str | None = None,
     view: tuple[float, float] | None = None,
     obstacles: bool = True,
+    colors: Mapping[str, Any] | None = None,
+    fineness: Mapping[str, tuple[int, int]] | None = None,
+    marks: bool = False,
     size: tuple[int, int] | int = 1200,
 ) -> np.ndarray:
     """Draw a robot: shaded bodies that hide each other, tendons, and the ground or a wall with shadows.
@@ -88,6 +94,12 @@ def render(
         title: text in the upper left corner.
         view: elevation and azimuth of the eye [deg]; with None a direction is chosen.
         obstacles: whether to draw contact shapes.
+        colors: colours of links by their names, each (red, green, blue) from 0 to 1 or a text such as "#aa3377". They
+            count where `paint` and `values` do not.
+        fineness: numbers of sections along a rod and of points around it, by names of links. Others have 41 and 32.
+        marks: True marks what acts on the last configuration: joints of motors by W, joints of prescribed motions by Q,
+            wrench inputs by U, with their names, and point loads by arrows along their forces at t = 0, or by F if
+            there is no force to be seen.
         size: width and height [pixels], or the width alone.
     Returns:
         The picture, shape (height, width, 3), integers from 0 to 255.
@@ -97,7 +109,7 @@ def render(
     kind = None if path is None else _picture_format(path)
     rows, known = _configurations(model, motion, shapes)
     curves = curves_of(model, trail, known)
-    scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size)
+    scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size, colors, marks, fineness)
     picture = scene.labelled_picture(rows, curves, value_label, title)
     if path is not None:
         from PIL import Image
@@ -139,17 +151,23 @@ class Scene:
         view: tuple[float, float] | None,
         obstacles: bool,
         size: tuple[int, int] | int,
+        colors: Mapping[str, Any] | None = None,
+        marks: bool = False,
+        fineness: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        for name in links or ():
+        for name in (*(links or ()), *(colors or ()), *(fineness or ())):
             checks.require(
                 name in model.links.names, "links", f"must be among the links {sorted(model.links.names)}", name
             )
+        own = {name: _given_color(name, color) for name, color in (colors or {}).items()}
         self.model, self.links = model, list(model.links.names if links is None else links)
-        self.paint = Paint(model, self.links, paint, 1.0)
+        fine = _given_fineness(model, fineness or {})
+        self.paint = Paint(model, self.links, paint, 1.0, own, fine)
+        self._marked = rows[-1] if marks else None
         self._obstacles, self._values = obstacles, values
         points = self._everything(rows, curves)
         extent = float(np.ptp(points, axis=0).max()) or 1.0
-        self.paint = Paint(model, self.links, paint, extent)
+        self.paint = Paint(model, self.links, paint, extent, own, fine)
         self.camera = self._camera(points, view, size)
         if paint is not None:
             painted = self.paint.painted_values(rows)
@@ -218,9 +236,34 @@ class Scene:
             labels.color_bar(*self.paint.span, f"{self.paint.paint} [{QUANTITIES[self.paint.paint]}]")
         elif self._values is not None and np.ptp(self._values) > 0.0:
             labels.color_bar(float(np.min(self._values)), float(np.max(self._values)), value_label)
+        if self._marked is not None:
+            self._mark(labels, self._marked)
         if 0 < len(self.paint.tendons) <= _MOST_NAMED:
             labels.key(self.paint.tendons, self.camera.pixels(self._points))
         return labels
+
+    def _mark(self, labels: Labels, q: np.ndarray) -> None:
+        """Mark motors, prescribed motions, wrench inputs and point loads at a configuration (nq,)."""
+        model, described = self.model, self.model.description
+        for name, actuator in described.actuators.items():
+            if isinstance(actuator, JointActuator | WrenchInput) and actuator.link in self.links:
+                at = 0.0 if isinstance(actuator, JointActuator) else actuator.s
+                letter = "W" if isinstance(actuator, JointActuator) else "U"
+                labels.mark(self.camera.pixels(frame_pose(model, q, actuator.link, at)[:3, 3]), letter, name)
+        for name, motion in described.motions.items():
+            if motion.link in self.links:
+                labels.mark(self.camera.pixels(frame_pose(model, q, motion.link, 0.0)[:3, 3]), "Q", name)
+        if not described.loads:
+            return
+        poses, forces = forward_kinematics(model, q), load_rows(model, 0.0)
+        for k, (name, load) in enumerate(described.loads.items()):
+            g = poses[model.loads.node[k]] @ model.loads.placement[k]
+            force = g[:3, :3] @ forces[k, 3:] if model.loads.is_body[k] else forces[k, 3:]
+            seen = self.camera.axes[:2] @ force / max(float(np.linalg.norm(force)), 1e-300)
+            if load.link in self.links and np.linalg.norm(seen) > 0.2:
+                labels.force(self.camera.pixels(g[:3, 3]), seen, name)
+            elif load.link in self.links:  # a moment, a force towards the eye, or none at t = 0
+                labels.mark(self.camera.pixels(g[:3, 3]), "F", name)
 
     def _robot(self, drawn: Canvas, bodies: Painted, points: np.ndarray) -> Layer:
         """Image of bodies with their tendons; where a body hides its own tendon, the tendon shows faintly through
@@ -354,13 +397,22 @@ class Paint:
         links: names of the links to draw.
         paint: one of SHAPE_QUANTITIES, which the colours of rods show; with None rods have their own colour.
         size: extent of the picture [m], to which the thickness of lines is proportional.
+        colors: colours (3,) of links by their names. fineness: as for `robot_geometry`.
     """
 
-    def __init__(self, model: Model, links: Sequence[str], paint: str | None, size: float) -> None:
+    def __init__(
+        self,
+        model: Model,
+        links: Sequence[str],
+        paint: str | None,
+        size: float,
+        colors: Mapping[str, np.ndarray] | None = None,
+        fineness: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
         if paint is not None and paint not in SHAPE_QUANTITIES:
             raise ModelError(f"paint: must be one of {sorted(SHAPE_QUANTITIES)} (got {paint!r})")
-        self.geometry: Geometry = robot_geometry(model)
-        self.paint, self.radius = paint, 0.0032 * size
+        self.geometry: Geometry = robot_geometry(model, fineness)
+        self.paint, self.radius, self._colors = paint, 0.0032 * size, dict(colors or {})
         self.meshes = [mesh for mesh in self.geometry.meshes if mesh.name in links]
         self._lines = [line for line in self.geometry.lines if set(line.links) <= set(links)]
         tendons = [line.name for line in self._lines if line.kind == "tendon"]
@@ -392,7 +444,8 @@ class Paint:
         parts = []
         for k, mesh in enumerate(self.meshes):
             vertices = points[mesh.rows]
-            colors = np.tile(_color(mesh, tint), (len(vertices), 1))
+            color = self._colors.get(mesh.name) if tint is None else None
+            colors = np.tile(_color(mesh, tint) if color is None else color, (len(vertices), 1))
             if values is not None and mesh.kind == "rod":
                 colors = values[mesh.rows]
             shifted = vertices if eye is None else vertices + k * self.step * eye
@@ -442,6 +495,30 @@ class Paint:
     def _ramp(self, values: np.ndarray) -> np.ndarray:
         low, high = self.span
         return ramp(np.nan_to_num((values - low) / max(high - low, 1e-300)))
+
+
+def _given_fineness(model: Model, fineness: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Numbers of sections and of points around rods that the user gives, by names of links."""
+    out = {}
+    for name, numbers in fineness.items():
+        where, rule = f"fineness > {name}", "must be two integers, of a link whose body is a rod"
+        good = name in model.rods and isinstance(numbers, tuple | list) and len(numbers) == 2
+        checks.require(good, where, rule, numbers)
+        most = zip(("sections", "points around"), numbers, (2, 3))
+        along, around = (checks.integer(x, f"{where}: {what}", least=least, most=1000) for what, x, least in most)
+        out[name] = int(along), int(around)
+    return out
+
+
+def _given_color(name: str, color: Any) -> np.ndarray:
+    """A colour that the user gives for a link, (3,)."""
+    where, rule = f"colors > {name}", "must be three numbers from 0 to 1, or a text such as '#aa3377'"
+    if isinstance(color, str):
+        checks.require(re.fullmatch("#[0-9a-fA-F]{6}", color) is not None, where, rule, color)
+        return rgb(color)
+    given = checks.array(color, (3,), where, rule)
+    checks.require(bool(((given >= 0.0) & (given <= 1.0)).all()), where, rule, color)
+    return given
 
 
 def _color(mesh: Mesh, tint: np.ndarray | None) -> np.ndarray:
