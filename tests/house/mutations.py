@@ -732,8 +732,8 @@ MUTATIONS = (
     Mutation(
         "gaps of contacts are taken from a list that was too short",
         "dynamics/contacts.py",
-        '    w.raise_for_status()\n    return w.host["gap"][0].copy(), ',
-        '    return w.host["gap"][0].copy(), ',
+        "    w.run()\n    w.raise_for_status()\n    return w\n",
+        "    w.run()\n    return w\n",
         ("tests/dynamics/test_many_balls.py",),
     ),
     Mutation(
