@@ -1,6 +1,6 @@
 """Make the pictures, films and numbers of the gallery, and the film strip of the README, from the examples.
 
-    python docs/gallery/make.py [NAME ...]        the examples named, or all of them: ten minutes
+    python docs/gallery/make.py [NAME ...]        the examples named, or all of them: twelve minutes
     python docs/gallery/make.py pages             the pictures that the code of the tutorial and of the recipes makes
 
 Each example runs once as its test runs it. Its picture, and its film if it has one, show the motions of this run. Both

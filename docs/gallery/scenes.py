@@ -152,6 +152,15 @@ SCENES = {
         motion(shapes=5, trail="arm", span=(0.2, 1.0)),
         ("predictive: mean error [m]", "predictive: largest error [m]"),
     ),
+    "chain": Scene(
+        motion(0, shapes=5, view=(10.0, 10.0)),
+        (
+            "hangs > tension off the weight below [-]",
+            "swings, steps of 2 ms > least integral of Gauss",
+            "swings, steps of 2 ms > nearest middle lines, of two radii [-]",
+            "swings, steps of 2 ms > energy gained, of the fall [-]",
+        ),
+    ),
     "continuum_parallel_robot": Scene(
         motion(-1, shapes=4), ("wire > the same by the elastica [m]", "wire > tip nearer under constant torques [m]")
     ),
@@ -244,6 +253,15 @@ SCENES = {
     "resoft_gripper": Scene(motion(shapes=1, span=(0.16, 0.16)), ("missing of the weight", "creep of a firm grasp")),
     "shape_regulation": Scene(motion(shapes=4), ("damping ratio",)),
     "single_rods": Scene(motion(-1, shapes=6), ("soft cantilever > largest rise of energy",)),
+    "snake_in_a_maze": Scene(
+        motion(0, shapes=3, view=(40.0, -40.0)),
+        (
+            "steps of 2 ms > head beyond the last bend [m]",
+            "steps of 2 ms > deepest in a wall [m]",
+            "steps of 2 ms > energy made, of the work [-]",
+            "adaptive steps > energy made, of the work [-]",
+        ),
+    ),
     "soft_tipped_arm": Scene(motion(shapes=4), ("rate of decay [1/s]", "slow root of the law [1/s]")),
     "sorosim_manual": Scene(
         motion(shapes=5, trail="link 2"), ("degrees of freedom", "missing of the weight", "energy balance residual")

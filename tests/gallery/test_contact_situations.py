@@ -147,17 +147,20 @@ def test_a_chain_of_meshes_hangs_and_swings(tmp_path):
 
 @pytest.mark.slow
 def test_a_snake_is_pushed_through_a_maze(tmp_path):
-    """Purpose: the head passes the last bend, no part is deeper in a wall than the law of rubber gives, and the work
-    of the push is what the snake stores and loses, by fixed and by adaptive steps."""
+    """Purpose: the head passes the last bend, the rods are no deeper in the walls than the contacts that push them
+    out, and the energy of the rods less the work of the push does not rise, by fixed and by adaptive steps."""
     snake = example("snake_in_a_maze")
     numbers = snake.main(tmp_path)
-    for steps, residual in zip(STEPS, (1e-4, 2e-2)):
+    reach = snake.RADIUS + 0.5 * snake.THICK
+    sag = reach - np.sqrt(reach**2 - 0.0037**2)  # depth at a round corner between two balls, 7.4 mm from each other
+    for steps, made in zip(STEPS, (2e-3, 1e-2)):  # of integrals over steps in which balls stick and slide
         found = numbers[steps]
         assert found["head beyond the last bend [m]"] > 0.0
         assert found["head off the middle of the last corridor [m]"] < 0.5 * snake.WIDE - snake.RADIUS + 5e-4
         assert found["walls touched"] >= 4
-        assert found["deepest in a wall [m]"] < 5e-4
-        assert found["energy balance residual"] < residual
-        assert 0.0 < found["taken by friction and contacts [J]"] < found["work of the push [J]"]
-    assert numbers["end by fixed off that by adaptive steps [m]"] < 2e-3
+        assert found["deepest in a wall [m]"] < found["deepest contact [m]"] + sag
+        assert found["deepest contact [m]"] < 0.25 * snake.RADIUS  # of rubber that is pressed into a bend
+        assert found["energy made, of the work [-]"] < made
+        assert 0.0 < found["stored by the rods [J]"] < 0.5 * found["work of the push [J]"]
+    assert numbers["end by fixed off that by adaptive steps [m]"] < 1e-4
     assert drawn(tmp_path / "snake_in_a_maze.png")
