@@ -220,7 +220,7 @@ def _simulated(
     if lead and times is None:
         more = f"; {meaning}" if meaning else ""
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None{more}")
-    if meaning and lead == np.shape(wanted) and start.ndim == speed.ndim == 1:
+    if meaning and wanted is not None and lead == wanted.shape and start.ndim == speed.ndim == 1:
         warnings.warn(meaning, PlausibilityWarning, stacklevel=2)
     count, inputs, left_out = batch_of(lead), given.over(lead), 0 if times is wanted else 1
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
