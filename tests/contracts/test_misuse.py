@@ -1,5 +1,8 @@
 """Mistakes of users are answered in one line that names the argument and the remedy."""
 
+import warnings
+from inspect import isroutine, signature
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -35,10 +38,14 @@ def test_results_in_place_of_states(model):
     """A result that is given as a start names the field that is meant."""
     found = ls.inverse_kinematics(model, {"bar": [0.0, 0.0, 0.0]})
     calls = {
-        "q0": [lambda x: ls.simulate(model, 0.01, x), lambda x: ls.solve_statics(model, q0=x),
-               lambda x: ls.inverse_kinematics(model, {"bar": np.zeros(3)}, q0=x)],
-        "q": [lambda x: ls.Stepper(model, 1e-3, q0=x), lambda x: ls.mass_matrix(model, x)],
-    }  # fmt: skip
+        "q0": [
+            lambda x: ls.Stepper(model, 1e-3, q0=x),
+            lambda x: ls.simulate(model, 0.01, x),
+            lambda x: ls.solve_statics(model, q0=x),
+            lambda x: ls.inverse_kinematics(model, {"bar": np.zeros(3)}, q0=x),
+        ],
+        "q": [lambda x: ls.mass_matrix(model, x)],
+    }
     for name, functions in calls.items():
         for call in functions:
             with pytest.raises(ls.ShapeError, match=rf"^{name}: .*, got the InverseKinematics itself; give its q$"):
@@ -113,3 +120,46 @@ def test_curves_of_tables():
     for q in np.linspace(-1.5, 1.5, 13):
         assert float(curve(q)) == pytest.approx(float(np.interp(q, x, y)), abs=1e-6)
     pushed(curve).build()
+
+
+SIZES = {"q": 2, "q0": 2, "q1": 2, "v": 2, "v0": 2, "a": 2, "u": 1, "u0": 1, "dq": 2, "dv": 2, "da": 2, "tau": 2,
+         "points": 3}  # fmt: skip
+GIVEN = {"link": "arm", "link_or_frame": "arm", "s": 0.5, "duration": 0.01, "targets": {"arm": [0.2, 0.0, 0.1]},
+         "y": {"t": 0.001}, "dt": 1e-3, "method": "sdirk", "steps": 3, "multipliers": np.zeros(0), "force": np.zeros(0),
+         "parameters": ["arm.material.young"], "measured": {"arm": np.zeros((1, 3))}, "frames": ["arm"], "t": 0.0,
+         "derivative": 0.1, "proportional": 1.0, "inputs": 1.0, "state": 1.0, "law": lambda t, q, v, gains: gains,
+         "gains": np.zeros(1), "accelerations": np.zeros(2)}  # fmt: skip
+
+
+def takers():
+    """Public functions of a model with an argument of SIZES, and these arguments."""
+    for name in ls.__all__:
+        function = getattr(ls, name)
+        known = list(signature(function).parameters) if isroutine(function) else []
+        if known[:1] == ["model"] and not SIZES.keys().isdisjoint(known):
+            yield name
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """A rod of two modes with a tendon."""
+    robot, silicone = ls.Robot("arm"), ls.Material(young=1e6, density=1000, viscosity=2e3)
+    robot.add_link("arm", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), silicone))
+    robot.add_tendon("t", "arm", (0.0, 0.008))
+    return robot.build()
+
+
+@pytest.mark.parametrize("name", list(takers()))
+def test_states_and_inputs_are_finite(arm, name):
+    """No function takes a state or an input that is not a number in silence, or fails past its door: the error is that
+    of a wrong argument, and names it."""
+    function, known = getattr(ls, name), signature(getattr(ls, name)).parameters
+    needed = [key for key, p in known.items() if p.default is p.empty and key != "model"]
+    plain = {key: np.zeros(SIZES[key]) if key in SIZES else GIVEN[key] for key in needed}
+    for bad in SIZES.keys() & known.keys():
+        more = {"rollout": {"steps": 3}, "fit": {"u": np.zeros((1, 1))}}.get(name, {})
+        more |= {"t": [0.0, 1.0, 2.0, 3.0], "points": np.zeros((4, 1, 3))} if name == "static_reference" else {}
+        with pytest.raises((ls.ShapeError, ls.ModelError), match=rf"\b{bad}\b"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            given = plain | more
+            function(arm, **given | {bad: np.nan * np.zeros_like(given.get(bad, np.zeros(SIZES[bad])))})

@@ -16,6 +16,27 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "a stepper is restored to a snapshot of another model",
+        "stepping/stepper.py",
+        'checks.require(snapshot.of[name] == mine, "snapshot", rule',
+        'checks.require(name == "model" or snapshot.of[name] == mine, "snapshot", rule',
+        ("tests/stepping/test_stepper.py", "-k", "other_steppers"),
+    ),
+    Mutation(
+        "two threads use one stepper",
+        "stepping/stepper.py",
+        "if not self._lock.acquire(False):",
+        "if not self._lock.acquire(False) and self._f is None:",
+        ("tests/stepping/test_stepper.py", "-k", "one_thread"),
+    ),
+    Mutation(
+        "traced functions may return NaN alone",
+        "robot/traced_functions.py",
+        "in graph.never_finite(result.ravel().tolist())[:1]:",
+        "in graph.never_finite(result.ravel().tolist())[:0]:",
+        ("tests/contracts/test_misuse.py", "-k", "not_finite"),
+    ),
+    Mutation(
         "caches in folders of other users are read",
         "portable.py",
         "if not (is_own(link) and is_own(there)):",

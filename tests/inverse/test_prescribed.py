@@ -8,6 +8,7 @@ from control.controlled_robots import describe_routed, every_kind, routed, some_
 from dynamics.small_robots import looped
 
 import lissom as ls
+from lissom.dynamics.constraints import joined_too_often
 
 NAMES = ("tendon 0", "tendon 1", "tendon 2")
 
@@ -242,3 +243,48 @@ def test_wrong_arguments():
         ls.prescribed_actuation(model, taut(), rate=-1.0)
     with pytest.raises(ls.ModelError, match="correction: must be a function"):
         ls.prescribed_actuation(model, taut(), correction=1.0)
+
+
+def tubes(loops, order):
+    """Two curved tubes, one in the other, that loops join at some places; the inner one is turned at its base."""
+    robot, metal = ls.Robot("tubes", gravity=(0, 0, 0)), ls.Material(young=6e10, poisson=0.3, density=6450)
+    basis, joints = ls.BasisLegendre(order, order, order), (ls.JointFixed(), ls.JointRevolute((1, 0, 0)))
+    for name, radius, curvature, joint in zip(("outer", "inner"), (1.2e-3, 0.9e-3), (10.0, 12.0), joints):
+        section = ls.SectionAnnulus(radius, radius - 2e-4)
+        body = ls.Rod(0.1, section, basis, metal, reference_strain=(0, 0, curvature, 1, 0, 0))
+        robot.add_link(name, body, joint)
+    robot.add_joint_actuator("turn", "inner")
+    for s in np.arange(1, loops + 1) / loops:
+        joint = ls.JointCylindrical((1, 0, 0))
+        robot.add_loop(f"at {s:g}", "outer", "inner", s_a=s, s_b=s, joint=joint)
+    return robot.build()
+
+
+def test_tubes_that_are_joined_too_often():
+    """Where loops hold more shapes than the modes have, the error says so and what to change; with fewer loops, and
+    where the number of rows is not the reason, it does not."""
+    turn = {"turn": np.radians(120.0)}
+    rule = r"\d+ of the 20 rows of its loops almost follow from the others: .*use fewer loops, or higher orders"
+    with pytest.raises(ls.ConvergenceError, match=rule) as error:
+        ls.prescribed_equilibrium(tubes(5, 6), turn)
+    assert "no equilibrium was reached beyond" in str(error.value)
+    with pytest.raises(ls.ConvergenceError, match=rule):
+        ls.assemble(tubes(5, 3))
+    with pytest.raises(ls.ConvergenceError, match=rule):
+        ls.continuation(tubes(5, 6), u=[0.01], max_points=3)
+    assert ls.prescribed_equilibrium(tubes(2, 6), turn).residual < 1e-12
+    flat = ls.Robot("flat")  # a four-bar linkage in a plane, whose loop has rows that follow from others exactly
+    for k, (parent, x) in enumerate(((None, 0.0), ("0", 0.3), ("1", 0.3))):
+        place = np.eye(4)
+        place[0, 3] = x
+        bar = ls.RigidBody.box(0.3, 0.02, 0.02, density=500)
+        flat.add_link(str(k), bar, ls.JointRevolute((0, 1, 0)), parent, placement=place)
+    flat.add_joint_actuator("crank", "0")
+    end = np.eye(4)
+    end[0, 3] = 0.5
+    flat.add_loop("end", "2", None, placement_a=np.eye(4) + 0.3 * np.eye(4, k=3), placement_b=end,
+                  joint=ls.JointRevolute((0, 1, 0)))  # fmt: skip
+    model = flat.build()
+    with pytest.warns(ls.RedundancyWarning):
+        closed = ls.assemble(model, [0.5, -1.0, 1.0])
+    assert joined_too_often(model, closed) == ""

@@ -26,7 +26,7 @@ from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.dynamics.start import default_start
 from lissom.errors import ConvergenceError, ModelError, StabilityWarning, renamed
-from lissom.launch.workspace import stack
+from lissom.launch.workspace import require_finite_rows, stack
 from lissom.model.model import Model
 from lissom.robot import checks, formatting
 from lissom.robot.functions import Tabulated
@@ -107,6 +107,7 @@ def static_reference(
     y = coordinate_function(model, coordinates)
     start = checked_configuration(model, "q0", default_start(model) if q0 is None else q0)
     state = start, stack("u0", np.zeros(model.nu) if u0 is None else u0, model.nu)
+    require_finite_rows(u0=state[1])
     here = _positions(model, start, names)
     found = []
     for time, target in zip(times, targets):

@@ -36,7 +36,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import AccuracyWarning
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import batch_of, flat, leading, stack
+from lissom.launch.workspace import batch_of, flat, leading, require_finite_rows, stack
 from lissom.model.bodies import placed
 from lissom.model.model import Model
 from lissom.robot import formatting
@@ -143,6 +143,7 @@ def accuracy(
     q, u = checked_configuration(model, "q", q), input_rows(model, u)
     v, a = (np.zeros(model.nv) if x is None else stack(name, x, model.nv) for name, x in (("v", v), ("a", a)))
     force = np.zeros(model.n_rows) if force is None else stack("force", force, model.n_rows)
+    require_finite_rows(u=u, v=v, a=a, force=force)
     lead = leading(q=q, u=u, v=v, a=a, force=force)
     rows = [flat(x, lead) for x in (q, v, a, u, force)]
     return estimate([model] * batch_of(lead), rows, np.full(batch_of(lead), t), lead, duration)

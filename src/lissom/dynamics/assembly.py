@@ -35,6 +35,7 @@ from lissom.dynamics.constraints import (
     STEP_BY_KINETIC_ENERGY,
     STEP_POSITIONS,
     STEP_VELOCITIES,
+    joined_too_often,
     loop_residual,
     run_closing,
     run_constraints,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 _CLOSED_RESIDUAL = 1e-13  # at which the iteration ends [rad, m]
 _ACCEPTED_RESIDUAL = 1e-10  # of a closed loop, if rounding prevents a smaller one [rad, m]
+_ALMOST_CLOSED = 1e-6  # residual [rad or m] of loops whose rows are the reason that they do not close
 _MAX_STEPS = 200
 _MAX_STEP = 0.5  # in units of each coordinate
 _MAX_DAMPING = 1e12
@@ -187,8 +189,9 @@ def _close_loops(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     best, e = min(ends, key=lambda end: float(np.abs(end[1]).max()))
     if np.abs(e).max() <= _ACCEPTED_RESIDUAL:
         return best
-    raise ConvergenceError(f"assemble: {describe_gap(model, e)}; move q0 nearer, free more coordinates, or check the "
-                           "placements of the loop", best)  # fmt: skip
+    cure = joined_too_often(model, best) if np.abs(e).max() < _ALMOST_CLOSED else ""
+    cure = cure or "; move q0 nearer, free more coordinates, or check the placements of the loop"
+    raise ConvergenceError(f"assemble: {describe_gap(model, e)}{cure}", best)
 
 
 def _minimise_residuals(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

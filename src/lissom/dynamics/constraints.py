@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue of A D² Aᵀ
+_ALMOST, _EXACTLY = 1e-6, 1e-13  # singular values of rows that almost, or exactly, follow from others
 
 
 @free_of_forces
@@ -354,6 +355,22 @@ def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
                 f"robot {model.name!r}: of the {model.n_rows} rows of its loops {rank} are independent; these are "
                 "kept, and the forces in the loops are those of least norm", RedundancyWarning, stacklevel=3
             )  # fmt: skip
+
+
+def joined_too_often(model: Model, q: np.ndarray) -> str:
+    """The part of a message about rows of loops that almost follow from each other at q (nq,), as where rods are joined
+    at more places than their modes can follow; empty if there are none. Rows that follow exactly do no harm."""
+    if not model.n_rows:
+        return ""
+    A = row_results(model, run_constraints(model, q)[0], "A") * model.dofs.scale
+    size = np.linalg.norm(A, axis=1)
+    s = np.linalg.svd(A[size > 0.0] / size[size > 0.0, None], compute_uv=False)
+    almost = int(((s < _ALMOST * s[:1]) & (s > _EXACTLY * s[:1])).sum())
+    if not almost:
+        return ""
+    rule = f"{almost} of the {model.n_rows} rows of its loops almost follow from the others"
+    return (f"; {rule}: where loops join rods at more places than their modes can follow, use fewer loops, or higher "
+            "orders of the modes")  # fmt: skip
 
 
 def _rank(model: Model, q: np.ndarray) -> int:

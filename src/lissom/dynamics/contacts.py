@@ -31,7 +31,17 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, batch_of, filled_workspace, flat, leading, row_slices, stack, workspace
+from lissom.launch.workspace import (
+    Workspace,
+    batch_of,
+    filled_workspace,
+    flat,
+    leading,
+    require_finite_rows,
+    row_slices,
+    stack,
+    workspace,
+)
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
@@ -276,7 +286,7 @@ def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> An
     Accuracy: that of forward_kinematics times the stiffness of the contact.
     Source: Mathew 2025 (57), (58).
     """
-    rows = {"q": stack("q", q, model.nq), "v": stack("v", np.zeros(model.nv) if v is None else v, model.nv)}
+    rows = _finite_rows(model, q, v)
     lead = leading(**rows)
     count = batch_of(lead)
     states = {name: flat(x, lead) for name, x in rows.items()}
@@ -289,6 +299,13 @@ def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> An
         each = w.host["pairs"].reshape(len(w.status), -1, int(NUMBERS_PER_PAIR))
         found[part] = [_contacts_of_rows(model, _filled_rows(rows)) for rows in each]
     return _nested(found, lead)
+
+
+def _finite_rows(model: Model, q: Any, v: Any) -> dict[str, np.ndarray]:
+    """q and v, None is rest, as finite arrays by name, also for a robot that touches nothing."""
+    rows = {"q": stack("q", q, model.nq), "v": stack("v", np.zeros(model.nv) if v is None else v, model.nv)}
+    require_finite_rows(**rows)
+    return rows
 
 
 def _contacts_of_rows(model: Model, rows: np.ndarray) -> Contacts:
@@ -434,8 +451,8 @@ def contact_anchors(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> n
     Accuracy: a ball that rolls and spins at the same time rolls along a curve; its path between two calls counts as
         straight.
     """
-    anchors = np.full(model.contacts.anchors.shape, np.nan)
-    _copy_anchors(_contact_rows(model, q, v), anchors)
+    anchors, rows = np.full(model.contacts.anchors.shape, np.nan), _finite_rows(model, q, v)
+    _copy_anchors(_contact_rows(model, rows["q"], rows["v"]), anchors)
     return anchors
 
 

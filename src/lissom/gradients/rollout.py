@@ -30,7 +30,7 @@ from lissom.gradients.starts import StartDerivatives, forbid_anchors, initial_va
 from lissom.gradients.steps import Cost, FixedSteps, Path
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import PATIENCE, progress_bar
-from lissom.launch.workspace import batch_of, flat, leading, stack
+from lissom.launch.workspace import batch_of, flat, leading, require_finite_rows, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, formatting
@@ -350,6 +350,7 @@ def rolled(
     checks.integer(every, "every", least=1)
     start = default_start(common) if q0 is None else checked_configuration(common, "q0", q0)
     speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
+    require_finite_rows(v0=speed)
     inputs = _inputs(common, u, steps)
     lead = lead_of_models(common, leading(q0=start, v0=speed, u=inputs[..., 0, :]))
     n, n_steps = batch_of(lead), np.shape(inputs)[-2]
@@ -511,6 +512,7 @@ def step_derivatives(
     """
     forbid_anchors(model)
     q, v = checked_configuration(model, "q", q), stack("v", v, model.nv)
+    require_finite_rows(v=v)
     inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
     lead = leading(q=q, v=v, u=inputs)
     n, nv, nu = batch_of(lead), model.nv, model.nu

@@ -44,7 +44,7 @@ from lissom.control.feedback_linearization import decoupled
 from lissom.dynamics.actuation import actuation_matrix, input_rows, tightening_inputs, warn_of_pushing
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, integrate
-from lissom.dynamics.constraints import warn_of_redundancy
+from lissom.dynamics.constraints import joined_too_often, warn_of_redundancy
 from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.linearization import steady_velocity
@@ -293,6 +293,7 @@ class _Search:
             elif part < _SMALLEST:
                 names = ", ".join(repr(model.inputs.names[k]) for k in self.chosen[taut])
                 loose = floating(model, self._reduced(state, taut)) if done == 0.0 else ""
+                loose = loose or joined_too_often(model, state.q)
                 raise ConvergenceError(f"{self.where}y of {names}: no equilibrium was reached beyond {100 * done:.0f} "
                                        f"% of the path to {y_d[taut].tolist()}{loose}")  # fmt: skip
             else:

@@ -41,7 +41,7 @@ import numpy as np
 from lissom.dynamics.actuation import input_rows, single_inputs
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, single_configuration
-from lissom.dynamics.constraints import warn_of_redundancy
+from lissom.dynamics.constraints import joined_too_often, warn_of_redundancy
 from lissom.dynamics.start import default_start
 from lissom.errors import ConvergenceError, ShapeError, renamed
 from lissom.launch.over_models import over_models
@@ -599,7 +599,8 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
     if isinstance(there, str):
         t, load = (factor, 1.0) if path.t is None else (path.t, factor)
         loose = floats_at(path.model, q, path.u, t, np.zeros(path.model.n_rows), load)
-        cure = f"{loose}; hold it" if loose else "; give a q0 nearer to an equilibrium, or start from the factor 0"
+        cure = f"{loose}; hold it" if loose else joined_too_often(path.model, q)
+        cure = cure or "; give a q0 nearer to an equilibrium, or start from the factor 0"
         raise ConvergenceError(
             f"continuation: found no equilibrium next to q0 at the {path.parameter} {factor:.6g}: {there}{cure}",
             branch_so_far([], [], there),

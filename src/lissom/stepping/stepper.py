@@ -28,12 +28,12 @@ import numpy as np
 
 from lissom.dynamics.actuation import input_rows, single_inputs
 from lissom.dynamics.assembly import consistent_start
-from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.configuration import checked_configuration, single_configuration
 from lissom.dynamics.contacts import contact_anchors, largest_depth
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
-from lissom.errors import ConvergenceError, ModelError
-from lissom.launch.workspace import buffers_of, forget_numbers, stack, write_model
+from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.launch.workspace import buffers_of, forget_numbers, require_finite_rows, stack, write_model
 from lissom.model.model import Model
 from lissom.model.model_batch import FUNCTIONS_OF_TIME, Differs, ModelBatch, act_alike
 from lissom.model.redesign import described
@@ -146,7 +146,7 @@ class Stepper:
             if tolerance is not None:
                 self._adaptive = AdaptiveMotion(python, self.dt)
                 self._parts |= {"adaptive": self._adaptive, "kernel": self._adaptive.kernel}
-        self.set_state(q0, v0, u, t=t)
+        self._put(self._checked(q0, v0, "q0", "v0"), single_inputs(self.model, u), self._t)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return reduced(_copied, (self._built, self.dt, self._given, self.snapshot()), "stepper")
@@ -208,17 +208,27 @@ class Stepper:
             ModelError, ShapeError: an argument is wrong, or q leaves a loop open.
         """
         row, t = single_inputs(self.model, u), self._t if t is None else checks.number(t, "t")
+        state = self._checked(q, v, "q", "v")
         self._begin()
         try:
-            self._set_state(q, v, row, t)
+            self._put(state, row, t)
         finally:
             self._lock.release()
 
-    def _set_state(self, q: ArrayLike | None, v: ArrayLike | None, u: np.ndarray, t: float) -> None:
+    def _checked(self, q: Any, v: Any, name_q: str, name_v: str) -> tuple[np.ndarray, np.ndarray]:
+        """A configuration and a velocity, by the names of the arguments, or those of the start for None."""
         model = self.model
-        q = default_start(model) if q is None else checked_configuration(model, "q", q)
-        v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
-        q, v = consistent_start(model, t, q, v)
+        q = default_start(model) if q is None else single_configuration(model, q, name_q)
+        v = np.zeros(model.nv) if v is None else stack(name_v, v, model.nv)
+        if v.ndim != 1:
+            raise ShapeError(f"{name_v}: expected shape ({model.nv},), got {v.shape}")
+        require_finite_rows(**{name_v: v})
+        return q, v
+
+    def _put(self, state: tuple[np.ndarray, np.ndarray], u: np.ndarray, t: float) -> None:
+        """Set the configuration and the velocity, inputs and the time."""
+        model = self.model
+        q, v = consistent_start(model, t, *state)
         self._t = t
         self._f.give(u)
         inputs = self._f.inputs(self._t, q, v, np.zeros(0))
