@@ -28,7 +28,6 @@ from surroundings import one_by_one
 from work_precision import Case, cases
 
 import lissom as ls
-from lissom.launch import buffers
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
@@ -208,7 +207,6 @@ def put(tables: dict[str, str]) -> None:
 def main() -> None:
     """Print the tables, and write them into the manual."""
     warnings.simplefilter("ignore")
-    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     wanted = sys.argv[1:]
     rows: dict[str, list[Row]] = {name: [] for name in HEADS}
     for name, case in cases().items():
