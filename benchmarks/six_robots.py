@@ -76,13 +76,13 @@ def least(call: Callable[[], object]) -> float:
     return best
 
 
-class TooLong(Exception):
-    """A run takes longer than LONG."""
+class TooLong(KeyboardInterrupt):
+    """A run takes longer than LONG. It stops a run as Ctrl-C does; integrators repeat steps for other errors."""
 
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Raise TooLong after LONG, and each second after that: CVODE repeats a part of a run whose function fails."""
+    """Raise TooLong after LONG, and each second after that, since callbacks of native code may drop it."""
 
     def stop(*_: object) -> None:
         raise TooLong
@@ -100,7 +100,8 @@ def timed(case: Case, **options: Any) -> float | None:
     """Time of a motion [s]; infinite where it takes longer than LONG; None where it stops."""
     run = partial(ls.simulate, case.model, q0=case.q0, u=case.u, **(TOLERANCES | options))
     try:
-        run(1e-3 * DURATION)  # compiles
+        with limited():
+            run(1e-3 * DURATION)  # compiles
         with limited():
             return least(lambda: run(DURATION))
     except TooLong:
