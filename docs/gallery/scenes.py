@@ -283,7 +283,7 @@ SCENES = {
 }
 
 FILMS = {
-    "cdm": Film(options={"trail": "arm"}),
+    "cdm": Film(part=0.6, options={"trail": "arm"}),
     "cdm_contact": Film(part=0.5, options={"trail": "arm"}),
     "cdm_tracking": Film(options={"trail": "arm", "speed": 0.5}),
     "drones": Film(options={"speed": 0.5}),
