@@ -16,6 +16,27 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "functions of couplings go on beyond the end of their table",
+        "systems/couplings.py",
+        "        out[0] = _NAN",
+        "        out[1] = slope",
+        ("tests/dynamics/test_coupling_functions.py", "-k", "beyond_the_span"),
+    ),
+    Mutation(
+        "the third derivative of a product in a coupling lacks a term",
+        "systems/couplings.h",
+        "3.0 * u.b * v.a + 3.0 * u.a * v.b",
+        "3.0 * u.b * v.a",
+        ("tests/dynamics/test_coupling_functions.py", "-k", "expressions_are_exact"),
+    ),
+    Mutation(
+        "equilibria of closed chains begin from no constraint forces and are not followed",
+        "statics/equilibrium.py",
+        "            force[k] = np.linalg.lstsq(",
+        "            force[k] = 0.0 * np.linalg.lstsq(",
+        ("tests/statics/test_followed_branches.py",),
+    ),
+    Mutation(
         "drives of closed chains leave the other coordinates at rest in their tree",
         "dynamics/assembly.py",
         "given, push = model.prescribed.dof, -M @ jump",
