@@ -116,6 +116,7 @@ def test_stops_give_way_within_the_span():
     stops = ls.JointRevolute((0, 1, 0), limits=(0.0, 2.0), limit_stiffness=10.0)
     model = cam(lambda q: -0.02 * np.sin(q / 3.0), stops)
     assert [model.joint_couplings.low[1], model.joint_couplings.high[1]] == [-0.5, 2.5]
+    assert model.joint_couplings.spans("cam") == [("wheel", -0.5, 2.5)]
     narrow = cam(lambda q: -0.02 * np.sqrt(q + 0.2), stops)  # it has no values beyond
     assert [narrow.joint_couplings.low[1], narrow.joint_couplings.high[1]] == [0.0, 2.0]
 

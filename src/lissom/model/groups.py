@@ -327,6 +327,12 @@ class JointCouplings:
         """Whether a function has a value on a span only."""
         return bool((self.low > -_FAR).any())
 
+    def spans(self, name: str) -> list[tuple[str, float, float]]:
+        """The functions of a coupling that have a value on a span only: link of the joint, and the ends of the span."""
+        at = self.names.index(name)
+        terms = range(int(self.term_start[at]), int(self.term_start[at + 1]))
+        return [(self.links[k], float(self.low[k]), float(self.high[k])) for k in terms if self.low[k] > -_FAR]
+
     def without_value(self, q: np.ndarray, share: float = 0.0) -> str:
         """A text that names the first function that has no value at q (nq,), or is within a share of its span from an
         end of it; empty if there is none."""

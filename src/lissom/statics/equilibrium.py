@@ -498,7 +498,8 @@ def _search(
                 start.path = (Rest(1.0, begin, force[k], present_anchors(model)),)
                 end = release(_newton, model, start, end, row, t, tolerance, limit)
             last, ended = end if end.path else start, ""
-            if is_given and not sticks and (end.remedy or end.iterations > _QUICK):
+            is_loose = end.remedy.startswith(_REMEDIES[SINGULAR])  # at the start already
+            if is_given and not sticks and not is_loose and (end.remedy or end.iterations > _QUICK):
                 end, ended = _followed(model, start, row, t, tolerance, end)
             end = _reached(model, begin, row, t, tolerance, limit, end, stable, lambda said: advance(len(found), said))
             if ended:
