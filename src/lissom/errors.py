@@ -122,7 +122,8 @@ class RepairWarning(PartsWarning):
 
 @final
 class StabilityWarning(UserWarning):
-    """The equilibrium that was found is unstable, and no stable one lies within reach."""
+    """The equilibrium that was found is unstable, and no stable one lies within reach; or it is not on the branch of
+    the given start."""
 
 
 @final

@@ -127,6 +127,7 @@ def test_a_rotor_let_go_at_its_shape_stays():
     np.testing.assert_allclose(motion.q[-1, 0], 3.0, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:statics. the equilibria that follow from q0 end:lissom.errors.StabilityWarning")
 def test_a_fast_rotor_is_reached_in_steps():
     """A start far from the shape takes load steps, in which inertia forces rise with the load."""
     model = rotor(60.0)

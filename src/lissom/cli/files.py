@@ -263,7 +263,9 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(f"contact pair {name!r} of {len(paired.pairs())} pairs of links{friction}", highlight=False)
     for name, coupling in robot.joint_couplings.items():
         kind = "elastic coupling" if coupling.is_elastic else "coupling"
-        console.print(f"{kind} {name!r} of joints {', '.join(coupling.joints)}", highlight=False)
+        spans = [] if coupling.is_elastic else model.joint_couplings.spans(name)
+        known = "".join(f"; function of {link!r} from {low:.4g} to {high:.4g}" for link, low, high in spans)
+        console.print(f"{kind} {name!r} of joints {', '.join(coupling.joints)}{known}", highlight=False, soft_wrap=True)
     for name, limits in robot.input_limits.items():
         console.print(f"limits of input {name!r}: low {limits.low}, high {limits.high}", highlight=False)
     for name, load in robot.loads.items():

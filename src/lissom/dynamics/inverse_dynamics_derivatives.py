@@ -118,7 +118,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         columns.clear_rows(t.nv, b.x.width, i, dv)
         columns.clear_rows(t.nv, b.x.width, i, da)
         project(t, s, i, tau)
-        add_coupling_forces(t, i, g.q, loops.force, loops.gap, tau)
+        add_coupling_forces(t, s, i, g.q, loops.force, loops.gap, tau)
         derivative_outward(t, s, b, i, g.v, g.a, se3.join(vec3(), -G), g.load[i], g.terms[0], respond, dq)
         add_loop_stiffness(t, s, i, loops.force, b.H)
         if may_have_loops():

@@ -31,7 +31,7 @@ from lissom.forces import (
     tendons,
 )
 from lissom.forces.term import Term, clear_responses
-from lissom.lie.types import CONTACTS, FEATURES, RIGID, SHAPES, TRACED, mat6, vec3, vec6
+from lissom.lie.types import CONTACTS, FEATURES, PROGRAMS, RIGID, SHAPES, TRACED, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables, write_tables
 from lissom.passes.columns import Columns, Matrix
@@ -102,10 +102,11 @@ def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...
     shapes = (SHAPES,) if model.contacts.has_rare_shapes else ()
     functions = [function for _, users in present for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
+    programs = (PROGRAMS,) if (model.joint_couplings.program >= 0).any() else ()
     features: tuple[str, ...] = (FEATURES,)
     if model.has_contacts_only:
         features = (CONTACTS, RIGID) if is_rigid_with_contacts(model) else (CONTACTS,)
-    return (*kinds, *shapes, *traced, *(features if is_not_plain else ()))
+    return (*kinds, *shapes, *traced, *programs, *(features if is_not_plain else ()))
 
 
 @cache

@@ -17,10 +17,11 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.model.model import Model
-from lissom.stepping.driver import Motions, deepest_contact, why_rejected
+from lissom.stepping.driver import Motions, coupling_at_its_end, deepest_contact, why_rejected
 from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
@@ -198,7 +199,7 @@ class FixedSteps:
                 i = int(np.argmin(motions.reached))
                 t = self.dt * (first + int(motions.reached[i]))
                 self._require_finite(t, host["q"][i], host["v"][i])
-                raise self._failure(i, n, t, model.of_row(i, n), host["counts"][i], host["q"][i])
+                raise self._failure(i, n, t, model.of_row(i, n), host["counts"][i], host["q"][i], host["v"][i])
             cost.take(host["counts"])
             cost.deepest = max(cost.deepest, motions.deepest)
             for name, x in out.items():
@@ -233,7 +234,7 @@ class FixedSteps:
                 new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, CONSTANT_INPUTS.start, a, force), end)
                 if new is None:
                     self._require_finite(t, q, v)
-                    raise self._failure(i, n, t, own, np.atleast_2d(steps.counts)[0], q)
+                    raise self._failure(i, n, t, own, np.atleast_2d(steps.counts)[0], q, v)
                 for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
                     x[i, k + 1] = found
                 path.earlier[i, k], path.scheme[i, k] = steps.earlier, steps.weights
@@ -250,10 +251,14 @@ class FixedSteps:
             for time in (t, t + self.dt):
                 self.law.inputs(time, q, v)
 
-    def _failure(self, i: int, n: int, t: float, model: Model, counts: np.ndarray, q: np.ndarray) -> ConvergenceError:
-        """The error of motion i of n, whose step at time t from q is not found."""
+    def _failure(
+        self, i: int, n: int, t: float, model: Model, counts: np.ndarray, q: np.ndarray, v: np.ndarray
+    ) -> ConvergenceError:
+        """The error of motion i of n, whose step at time t from (q, v) is not found."""
         where = f"instance {i} of {n}: " if n > 1 else ""
-        return ConvergenceError(
-            f"{where}rollout by {self.scheme.name} stopped at t={t:g} s: {why_rejected(counts)}"
-            f"{deepest_contact(model, q)}; take a shorter dt, or one that the stiffest part of the motion allows"
-        )
+        text = f"{where}rollout by {self.scheme.name} stopped at t={t:g} s: {why_rejected(counts)}"
+        end = coupling_at_its_end(model, q) or coupling_at_its_end(model, integrate(model, q, self.dt * v))
+        if end:
+            return ConvergenceError(f"{text}{end}")
+        cure = "take a shorter dt, or one that the stiffest part of the motion allows"
+        return ConvergenceError(f"{text}{deepest_contact(model, q)}; {cure}")

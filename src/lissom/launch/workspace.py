@@ -256,7 +256,8 @@ class Workspace:
         subject = " and ".join(names if status == STATUS_NOT_FINITE else given if status == STATUS_OVERFLOW else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         got = f" ({describe_quaternion(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
-        return f"{subject}{where}: {_STATUS_TEXT[status]}{got}"
+        text = _STATUS_TEXT.get(status) or self.model.joint_couplings.without_value(self.host["q"][k])
+        return f"{subject}{where}: {text}{got}"
 
 
 def _run_blocks(

@@ -58,6 +58,7 @@ def served(kind: str) -> str:
 
 
 EXPRESSIONS = "EXPRESSIONS"  # served by kernels that evaluate expressions
+PROGRAMS = "PROGRAMS"  # served by kernels of robots whose couplings have expressions
 TRACED = "TRACED"  # served by kernels that contain code of traced functions
 
 
@@ -65,11 +66,11 @@ def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions.
 
     Args:
-        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, TRACED if they contain
-            code of traced functions, and RIGID if all their robots are rigid.
+        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, PROGRAMS if couplings do,
+            TRACED if they contain code of traced functions, and RIGID if all their robots are rigid.
     """
     preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
-    for kind in (EXPRESSIONS, RIGID):
+    for kind in (EXPRESSIONS, PROGRAMS, RIGID):
         if kind in kinds:
             preamble = f"#define {served(kind)} 1\n{preamble}"
     preamble += own_code("tracing/native.h") if TRACED in kinds else ""

@@ -20,6 +20,7 @@ from lissom.model.surroundings import Contacts, FluidNodes, Springs, Surrounding
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.constraints import Loop
+from lissom.robot.expression_programs import Operation, Steps, linked
 from lissom.robot.functions import stacked_polynomials
 from lissom.robot.joints import range_of, stop_numbers, with_native_springs
 from lissom.robot.robot import PARTS, Link, Robot, placed_kinds, places_of_part
@@ -322,35 +323,43 @@ class Assembly:
         """Couplings of joints in the order added."""
         tree = self.tree
         couplings = {name: x for name, x in self.robot.joint_couplings.items() if not x.is_elastic}
-        q, v, ratio, counts, pieces = [], [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))]
+        q, v, terms, tables, links, given = [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))], [], []
         for name, coupling in couplings.items():
             for k, link in enumerate(coupling.joints):
                 at = tree.index[link]
                 q.append(tree.q_start[at])
                 v.append(tree.v_start[at])
-                f = coupling.term(
-                    k, range_of(self.robot.links[link].joint, f"link {link!r} > joint"), f"coupling {name!r}"
-                )
-                ratio.append(f if isinstance(f, float | int) else 1.0)
-                counts.append(0)
-                if not isinstance(f, float | int):
-                    knots, c = stacked_polynomials([f])
+                reach = range_of(self.robot.links[link].joint, f"link {link!r} > joint")
+                terms.append(coupling.term(k, reach, f"coupling {name!r}"))
+                links.append(link)
+                given.append(coupling.ratios[k])
+                tables.append((np.zeros((2, 0)), np.zeros((0, 8))))
+                if terms[-1].pieces is not None:
+                    knots, c = stacked_polynomials([terms[-1].pieces])
                     where, rule = f"coupling {name!r}: ratio of joint {link!r}", "must have polynomials of degree <= 7"
                     checks.require(c.shape[1] <= 8, where, rule, c.shape[1] - 1)
-                    pieces.append((knots, np.pad(c[..., 0], ((0, 0), (8 - c.shape[1], 0)))))
-                    counts[-1] = len(c)
-        knots = np.hstack([knots for knots, _ in pieces])
+                    tables[-1] = knots, np.pad(c[..., 0], ((0, 0), (8 - c.shape[1], 0)))
+        knots = np.hstack([knots for knots, _ in tables])
+        largest = np.finfo(np.float64).max
         return JointCouplings(
             names=tuple(couplings),
             offset=np.array([float(x.offset) for x in couplings.values()]),
             term_start=np.cumsum([0] + [len(x.joints) for x in couplings.values()]).astype(np.int32),
             q=np.array(q, dtype=np.int32),
             v=np.array(v, dtype=np.int32),
-            ratio=np.array(ratio, dtype=np.float64),
-            piece_start=np.cumsum([0, *counts]).astype(np.int32),
-            begin=np.maximum(knots[0], np.finfo(np.float64).min),
+            ratio=np.array([term.ratio for term in terms], dtype=np.float64),
+            **_programs([term.program for term in terms]),
+            low=np.array([-largest if term.period else max(term.low, -largest) for term in terms]),
+            high=np.array([largest if term.period else min(term.high, largest) for term in terms]),
+            begin_of_period=np.array([term.low if term.period else 0.0 for term in terms]),
+            period=np.array([term.period for term in terms], dtype=np.float64),
+            rise=np.array([term.rise for term in terms], dtype=np.float64),
+            piece_start=np.cumsum([0, *(len(c) for _, c in tables[1:])]).astype(np.int32),
+            begin=np.maximum(knots[0], -largest),
             origin=knots[1],
-            coefficients=np.vstack([c for _, c in pieces]),
+            coefficients=np.vstack([c for _, c in tables]),
+            links=tuple(links),
+            functions=tuple(given),
             **self._elastic_couplings(),
         )
 
@@ -371,6 +380,24 @@ class Assembly:
             "elastic_law": np.array(laws).reshape(-1, 7).clip(-_FAR, _FAR),
             "elastic_spring": tuple(x.pieces(f"coupling {name!r}") for name, x in given.items()),
         }
+
+
+def _programs(programs: list[Steps | None]) -> dict[str, np.ndarray]:
+    """The fields `program`, `code` and `numbers` of JointCouplings."""
+    starts, code, numbers, count = [], [np.zeros((0, 2), np.int32)], [np.zeros(0)], 0
+    for steps in programs:
+        starts.append(-1 if steps is None else count)
+        if steps is not None:
+            own, values = linked(steps)
+            own[own[:, 0] == Operation.NUMBER, 1] += count
+            code.append(own)
+            numbers.append(values)
+            count += len(own)
+    return {
+        "program": np.array(starts, dtype=np.int32),
+        "code": np.vstack(code).ravel(),
+        "numbers": np.concatenate(numbers),
+    }
 
 
 def ties(loops: Loops, segments: Segments, contacts: Contacts, placed_parts: PlacedParts) -> np.ndarray:

@@ -25,6 +25,8 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 
 vec6i = wp.types.vector(length=6, dtype=wp.int32)
 vec7i = wp.types.vector(length=7, dtype=wp.int32)
+_FAR = 1e300  # an end of a span beyond which there is none
+NEAR_END = 1e-3  # of the span of a function of a coupling: so near to its end, motions and searches stop because of it
 ROTATION, POSITION = np.s_[..., :3, :3], np.s_[..., :3, 3]  # of poses (..., 4, 4)
 
 
@@ -290,8 +292,8 @@ class Loops:
 @final
 @dataclass(frozen=True, eq=False)
 class JointCouplings:
-    """Couplings of joints, Σ ratio f(q) = offset, their terms, and the pieces of the functions f of these terms. A term
-    without pieces has f(q) = q. Elastic couplings, which have no constraint, have fields of their own."""
+    """Couplings of joints, Σ f(q) = offset, their terms, and the functions f of these terms: ratio · q, the program of
+    an expression, or polynomial pieces. Elastic couplings, which have no constraint, have fields of their own."""
 
     names: tuple[str, ...]
     offset: Floats  # [rad, m]
@@ -299,16 +301,53 @@ class JointCouplings:
     q: Ints  # index in q of the coordinate of a term
     v: Ints  # and in v
     ratio: Floats
+    program: Ints  # index of the first step of its program in `code`, −1 for none
+    code: Ints  # steps of all programs (operation, operand), see expression_programs.linked
+    numbers: Floats  # of the programs
+    low: Floats  # ends of the span of the pieces [rad, m], −∞ and ∞ for polynomials
+    high: Floats
+    period: Floats  # of the pieces, 0 for none
+    begin_of_period: Floats  # the coordinate at which the pieces begin one
+    rise: Floats  # of f over a period
     piece_start: Ints  # index of the first piece of a term
     begin: Floats  # coordinate at which a piece begins, −∞ for the first piece
     origin: Floats  # origin of its powers
     coefficients: FloatRows  # the highest power first (n, 8)
+    links: tuple[str, ...]  # link of the joint of a term
+    functions: tuple[Any, ...]  # ratio of a term as given
     elastic_names: tuple[str, ...]
     elastic_start: np.ndarray  # index of the first joint of an elastic coupling
     elastic_dof: np.ndarray  # index in q and in v of the coordinate of a joint (n, 2)
     elastic_ratio: np.ndarray
     elastic_law: np.ndarray  # low, high, k, c and w of its stops, offset, and c of its damper (n, 7)
     elastic_spring: tuple[Any, ...]  # knots and coefficients of its spring, see cubic_pieces
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether a function has a value on a span only."""
+        return bool((self.low > -_FAR).any())
+
+    def spans(self, name: str) -> list[tuple[str, float, float]]:
+        """The functions of a coupling that have a value on a span only: link of the joint, and the ends of the span."""
+        at = self.names.index(name)
+        terms = range(int(self.term_start[at]), int(self.term_start[at + 1]))
+        return [(self.links[k], float(self.low[k]), float(self.high[k])) for k in terms if self.low[k] > -_FAR]
+
+    def without_value(self, q: np.ndarray, share: float = 0.0) -> str:
+        """A text that names the first function that has no value at q (nq,), or is within a share of its span from an
+        end of it; empty if there is none."""
+        for k, (link, function) in enumerate(zip(self.links, self.functions)):
+            x, low, high = (float(values[at]) for values, at in ((q, self.q[k]), (self.low, k), (self.high, k)))
+            name = self.names[int(np.searchsorted(self.term_start, k, side="right")) - 1]
+            margin = share * min(high - low, np.finfo(np.float64).max)
+            if low > -_FAR and np.isfinite(x) and not low + margin <= x <= high - margin:
+                return (
+                    f"joint {link!r} of coupling {name!r} is at {x:.6g}, at or beyond an end of the span "
+                    f"[{low:.6g}, {high:.6g}] of its function; give the coupling a longer span, or an ls.Expression"
+                )
+            if self.program[k] >= 0 and not np.isfinite(function(x)):
+                return f"the function of joint {link!r} of coupling {name!r} is not finite at {x:.6g}"
+        return ""
 
 
 @final

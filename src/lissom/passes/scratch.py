@@ -20,6 +20,7 @@ STATUS_QUATERNION = wp.constant(2)
 STATUS_FULL_TURN = wp.constant(3)
 STATUS_OVERFLOW = wp.constant(4)
 STATUS_TOO_MANY_PAIRS = wp.constant(5)
+STATUS_COUPLING = wp.constant(6)
 STATUS_SINGULAR = wp.constant(100)
 
 # Flags of the terms of force.

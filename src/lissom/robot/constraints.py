@@ -14,8 +14,8 @@ holds a sum of functions of single joint coordinates constant,
 
     Σ_i f_i(q_i) = offset,   f_i(q) = r_i q for a ratio r_i                                               (2)
 
-by a Lagrange multiplier λ, so that joint i feels the force f_i'(q_i) λ. Kernels evaluate the functions as polynomials
-between knots.
+by a Lagrange multiplier λ, so that joint i feels the force f_i'(q_i) λ. Kernels run the programs of expressions, and
+evaluate other functions as polynomials between knots.
 
 An elastic coupling has no constraint. A spring, a damper and stops act on the sum x = Σ_i r_i q_i, and the joints feel
 the forces
@@ -33,8 +33,9 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
+from lissom.robot.expression_programs import Steps, has_corners, jet, programs_of
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfQ, FunctionOfS, JointName, LinkName, Numbers, Place, Placement
-from lissom.robot.functions import cubic_pieces, fitted_polynomial, is_compiled, polynomial_of
+from lissom.robot.functions import Expression, Tabulated, cubic_pieces, fitted_polynomial, is_compiled, polynomial_of
 from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields, check_without_limits, stop_numbers
 
 if TYPE_CHECKING:
@@ -203,6 +204,26 @@ def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
 
 
 _SPAN = 4.0 * np.pi  # functions of joints without stops are fitted from −_SPAN to _SPAN [rad, m]
+_TURN = 2.0 * np.pi
+_SAME = 1e-11  # of the values of a function a turn apart, relative to the largest
+_BEYOND_STOPS = 0.25  # of the range between two stops, which give way
+
+
+class CouplingTerm(NamedTuple):
+    """A function f of a coupling: ratio · q, a program, or polynomials `pieces`.
+
+    Fields:
+        low, high: span of the pieces [rad, m], infinite for polynomials. period, rise: of f(q + period) = f(q) + rise,
+            0 for other functions.
+    """
+
+    ratio: float = 1.0
+    program: Steps | None = None
+    pieces: PPoly | None = None
+    low: float = -np.inf
+    high: float = np.inf
+    period: float = 0.0
+    rise: float = 0.0
 
 
 @final
@@ -221,17 +242,19 @@ class JointCoupling:
         ratios: for each joint a number, or a function of its coordinate: ls.Expression(..., "q"), ls.Tabulated, a
             polynomial of SciPy, or a Python function.
         offset: value of the sum [rad, m]. An elastic coupling has no spring force there.
-        span: (low, high), the interval of the coordinates in which functions are fitted [rad, m]. Beyond it they
-            continue as straight lines, but polynomials continue. None is the range of the joint between its stops; on a
-            side without a stop it ends two turns from zero, or two turns from the other stop if this is farther.
+        span: (low, high), the interval of the coordinates in which Python functions and expressions with corners are
+            fitted [rad, m]. Beyond it, and beyond the points of a Tabulated, motions and searches stop with an error
+            that names the coupling. None: a function that repeats after a turn, but for a constant, has no ends. The
+            span of others is the range of the joint between its stops and a quarter beyond; on a side without a stop it
+            ends two turns from zero, or two turns from the other stop if this is farther.
         stiffness, damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of an elastic coupling, whose ratios are numbers.
         spring: nonlinear law that replaces `stiffness`: the restoring force (N·m or N) as a function of the sum less
             the offset (rad or m), as rows (x, force) of a cubic spline that is straight beyond its ends, or a
             Tabulated.
         limits: (low, high) of the sum [rad, m]; infinity for no stop.
         limit_stiffness, limit_damping, limit_width: of the stops, as those of joints.
-    Accuracy: linear terms, polynomials up to degree 7, cubic tables and SciPy's polynomials are exact. Other functions
-    are fitted to about 1e-14 of their largest value.
+    Accuracy: linear terms, expressions without corners, polynomials up to degree 7, cubic tables and SciPy's
+    polynomials are exact. Other functions are fitted to about 1e-14 of their largest value.
     """
 
     name: str
@@ -290,8 +313,8 @@ class JointCoupling:
         checks.require(not is_compiled(self.spring), f"{where}: spring", rule, self.spring)
         return cubic_pieces(self.spring, f"{where}: spring", rule, "coordinates")
 
-    def term(self, k: int, stops: tuple[float, float], where: str) -> float | PPoly:
-        """f_k of (2): its ratio, or its polynomials.
+    def term(self, k: int, stops: tuple[float, float], where: str) -> CouplingTerm:
+        """f_k of (2).
 
         Args:
             k: index of the joint in the coupling. stops: least and largest coordinate of the joint, or infinite.
@@ -300,11 +323,66 @@ class JointCoupling:
         """
         ratio: Any = self.ratios[k]
         if not callable(ratio):
-            return float(ratio)
+            return CouplingTerm(float(ratio))
         found = polynomial_of(ratio, 1)
         if found is not None:
-            return found
+            ends = (float(ratio.points[0]), float(ratio.points[-1])) if isinstance(ratio, Tabulated) else ()
+            return CouplingTerm(1.0, None, found, *ends)
+        where = f"{where}: ratio of joint {self.joints[k]!r}"
         low, high = map(float, stops if self.span is None else np.asarray(self.span))
         start = low if np.isfinite(low) else min(-_SPAN, high - _SPAN)
         end = high if np.isfinite(high) else max(_SPAN, low + _SPAN)
-        return fitted_polynomial(ratio, start, end, f"{where}: ratio of joint {self.joints[k]!r}")
+        programs = programs_of(ratio, 1) if isinstance(ratio, Expression) else None
+        if programs is not None and not has_corners(programs[0]):
+            value = jet(programs[0], np.linspace(start, end, 257))[0]
+            rule = f"must be finite between {start:g} and {end:g}; give a part where it is by span=(low, high)"
+            checks.require(bool(np.isfinite(value).all()), where, rule, ratio.source)
+            return CouplingTerm(1.0, programs[0])
+        if self.span is None and (rise := _rise_of_a_turn(ratio, where)) is not None:
+            pieces = fitted_polynomial(ratio, -0.5 * _TURN, 0.5 * _TURN, where)
+            repeats = (-0.5 * _TURN, 0.5 * _TURN, _TURN, rise) if pieces.c.shape[1] > 1 else ()
+            return CouplingTerm(1.0, None, pieces, *repeats)
+        has_two_stops = self.span is None and np.isfinite(low) and np.isfinite(high)
+        beyond = _BEYOND_STOPS * (end - start) if has_two_stops else 0.0
+        term = _limited_term(ratio, start, end, beyond, where)
+        has_no_ends = self.span is None and term.pieces is not None and _is_polynomial(ratio, term.pieces, where)
+        return CouplingTerm(pieces=term.pieces) if has_no_ends else term
+
+
+def _rise_of_a_turn(function: Any, where: str) -> float | None:
+    """The constant f(q + 2π) − f(q) of a function that repeats after a turn, but for this constant; None for others."""
+    q = _TURN * (np.arange(-12, 12) + 0.37) / 24.0
+    try:
+        rows = [
+            np.array([float(checks.call(function, float(x + n * _TURN), (), where)) for x in q]) for n in (0, 1, -3)
+        ]
+    except ModelError:
+        return None  # it has no value somewhere
+    rise = float(np.mean(rows[1] - rows[0]))
+    size = max(float(np.abs(rows).max()), 1e-300)
+    same = all(np.abs(rows[k] - rows[0] - n * rise).max() <= _SAME * size for k, n in ((1, 1), (2, -3)))
+    return rise if same else None
+
+
+def _limited_term(function: Any, low: float, high: float, beyond: float, where: str) -> CouplingTerm:
+    """A function as polynomials in [low, high], and by `beyond` on both sides if it is smooth there."""
+    try:
+        ends = low - beyond, high + beyond
+        pieces = fitted_polynomial(function, *ends, where)
+    except ModelError:
+        ends = low, high
+        pieces = fitted_polynomial(function, *ends, where)
+    return CouplingTerm(1.0, None, pieces, *ends)
+
+
+def _is_polynomial(function: Any, pieces: PPoly, where: str) -> bool:
+    """Whether the function is one polynomial, also far beyond its span."""
+    if pieces.c.shape[1] > 1:
+        return False
+    low, high = pieces.x
+    far = [x + sign * n * (high - low) for x, sign in ((low, -1.0), (high, 1.0)) for n in (0.3, 3.0, 30.0)]
+    try:
+        values = [float(checks.call(function, x, (), where)) for x in far]
+    except ModelError:
+        return False
+    return bool(np.allclose(pieces(far)[:, 0], values, rtol=1e-9, atol=0.0))

@@ -458,8 +458,7 @@ def polynomial_of(value: Any, size: int) -> PPoly | None:
 def fitted_polynomial(function: Callable[[float], Any], low: float, high: float, where: str) -> PPoly:
     """A smooth function as polynomials of degree 7 between knots, with coefficients of shape (8, pieces, 1).
 
-    A polynomial of degree up to 7 is one piece, which is valid everywhere. Any other function has straight lines below
-    `low` and above `high`.
+    A polynomial of degree up to 7 is one piece, which is valid everywhere.
 
     Accuracy: about 1e-14 of the largest value in [low, high].
     Raises:
@@ -487,15 +486,7 @@ def fitted_polynomial(function: Callable[[float], Any], low: float, high: float,
                          f"{_DEGREE} miss it by more than 1e-12; give its smooth part by span=(low, high)")  # fmt: skip
     c = (c / half ** np.arange(_DEGREE, -1, -1)[:, None])[:, :, None]
     c = np.swapaxes(_moved(c, np.full(pieces, -half), _DEGREE + 1), 0, 1)
-    inner = PPoly.construct_fast(c, knots)
-    if pieces == 1:
-        return inner
-    ends = np.zeros((_DEGREE + 1, 2, 1))
-    for k, x in enumerate((low, high)):
-        ends[-2:, k] = inner(x, 1), inner(x)
-    ends[-1, 0] -= ends[-2, 0] * (high - low)  # this line begins below `low`
-    knots = np.concatenate([[low - (high - low)], knots, [high + (high - low)]])
-    return PPoly.construct_fast(np.concatenate([ends[:, :1], c, ends[:, 1:]], axis=1), knots)
+    return PPoly.construct_fast(c, knots)
 
 
 def is_exact(value: Any) -> bool:

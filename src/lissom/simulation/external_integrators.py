@@ -347,10 +347,10 @@ def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: i
     try:
         why = solver.step()
     except (FloatingPointError, np.linalg.LinAlgError) as error:
-        raise _scipy_failure(method, t, steps, str(error)) from error
+        raise _scipy_failure(method, t, steps, f.left_span or str(error)) from error
     if solver.status == "failed":
-        raise _scipy_failure(method, t, steps, str(why))
-    f.not_finite = 0
+        raise _scipy_failure(method, t, steps, f.left_span or str(why))
+    f.not_finite, f.left_span = 0, ""
 
 
 def _scipy_failure(method: str, t: float, steps: int, why: str) -> ConvergenceError:
@@ -484,7 +484,7 @@ class _CvodeRun:
         while self.t < stop and self.monitor.count <= _MAX_STEPS and self.steps < leg:
             result = _guarded(f, self.t, self.steps, solver.step, stop, method="onestep", tstop=stop)
             if not result.success or not np.isfinite(result.y).all():
-                raise _cvode_failure(self.t, self.steps, str(result.message))
+                raise _cvode_failure(self.t, self.steps, f.left_span or str(result.message))
             t = float(np.ravel(result.t)[-1])
             x = np.array(result.y, dtype=np.float64).reshape(-1, len(self.x))[-1]
             contact = f.first_contact(self.search, np.array((self.t, t)), np.array((self.x, x))) if t > self.t else None
@@ -532,7 +532,7 @@ def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any],
         cause = f.error or error
         if f.error is not None and not isinstance(cause, FloatingPointError | LinAlgError):
             raise cause from None
-        raise _cvode_failure(t, steps, str(cause)) from error
+        raise _cvode_failure(t, steps, f.left_span or str(cause)) from error
     return result
 
 

@@ -52,7 +52,6 @@ from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import warn_of_dropped_friction
 from lissom.statics.stability import floats_at, is_flutter
 from lissom.statics.static_path import (
-    WOUND_UP,
     Ahead,
     PathPoint,
     StaticPath,
@@ -60,6 +59,7 @@ from lissom.statics.static_path import (
     balance,
     null_vectors,
     nullity,
+    refusal,
     solved,
 )
 
@@ -300,7 +300,7 @@ def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
     q, force, factor = path.moved(at, x)
     found = path.residual(q, force, factor)
     if found is None:
-        raise Lost(f"a rod interval turns by 2π at the {path.parameter} {factor:.6g}")
+        raise Lost(f"{refusal(path.model, q)}, at the {path.parameter} {factor:.6g}")
     return path.jacobian(q, force, factor, found[1])
 
 
@@ -613,7 +613,7 @@ def _start_along(path: StaticPath, q: np.ndarray, factor: float, along: np.ndarr
     tangents.)"""
     checks.require(bool(along.any()), "along", "must not be zero", along)
     nv, force = path.model.nv, np.zeros(path.model.n_rows)
-    found, why = path.residual(q, force, factor), WOUND_UP
+    found, why = path.residual(q, force, factor), refusal(path.model, q)
     if found is not None and len(path.kept):  # the forces that come nearest to equilibrium
         J = path.jacobian(q, force, factor, found[1])
         rows = balance(J, path.own)[0]

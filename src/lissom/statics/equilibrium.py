@@ -5,8 +5,10 @@ is zero for the shape. Only the rows of the shape must vanish. Inertia forces ar
 
 A step is accepted by the natural monotonicity test: the simplified Newton step at the trial point must be shorter than
 the step to it. This test does not depend on the units of the rows. If K is singular to rounding, the shortest step is
-taken, so that the robot does not move along neutral directions. If Newton's method fails, loads, inputs and gravity are
-increased from zero in steps. If the equilibrium is unstable, a damped descent searches for a stable one.
+taken, so that the robot does not move along neutral directions. If Newton's method fails, or takes many iterations
+from a given start, the supporting forces of the start are released in steps by (1), so that the equilibrium stays on
+the branch of the start. If that fails too, loads, inputs and gravity are increased from zero in steps. If the
+equilibrium is unstable, a damped descent searches for a stable one.
 
 With friction, the equilibrium depends on how the robot came to rest. At the start q₀, supporting forces r(q₀) balance
 the robot. They are released in equal parts:
@@ -36,7 +38,7 @@ from lissom.dynamics.accuracy import Accuracy, estimate
 from lissom.dynamics.actuation import input_rows, warn_of_pushing
 from lissom.dynamics.assembly import closed_start, prescribed_configuration
 from lissom.dynamics.configuration import checked_configuration, difference, quaternion_joints, unit_quaternions
-from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
+from lissom.dynamics.constraints import loop_residual, minimum_norm, run_constraints, warn_of_redundancy
 from lissom.dynamics.contacts import (
     contact_anchors,
     contact_forces,
@@ -45,12 +47,14 @@ from lissom.dynamics.contacts import (
     put_anchors,
 )
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
+from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.start import default_start
-from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, keeping
+from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, StabilityWarning, keeping
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading
+from lissom.model.groups import NEAR_END
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
@@ -346,6 +350,8 @@ class Limits(NamedTuple):
 _DESCENTS = 20  # largest work of descents, relative to the work of the solve
 _LEAST_ITERATIONS = 30  # smallest work of the solve that this ratio assumes
 _LARGEST = 1e150  # largest absolute value of an input
+_QUICK, _QUICK_PART = 8, 15  # iterations from a given start after which its branch is followed, and of parts of it
+_RANK = 1e-10  # relative size of singular values of constraint rows that count as zero
 _SAME = 1e-6  # equilibria closer than this count as the same
 _AT_ONCE = 512  # rows of a batch in one launch; more would delay the progress bar and Ctrl-C without being faster
 
@@ -380,9 +386,11 @@ def solve_statics(
     Args:
         u: inputs, shape (..., nu) [N, m, Pa or N·m, by actuator]; None is zero.
         q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Open loops are first
-            closed by `assemble`. The result is usually the nearest equilibrium. With contacts that stick, the robot is
-            released from q0, in steps if a ball slides or begins to touch. At rest, friction without `stick_stiffness`
-            is neglected, with a warning.
+            closed by `assemble`. The result is usually the nearest equilibrium. If Newton's method does not reach it
+            quickly from a given q0, the robot is released from q0 in steps: the equilibrium is then on the branch of
+            q0, or a StabilityWarning says where this branch ended. With contacts that stick, the robot is released
+            from q0, in steps if a ball slides or begins to touch. At rest, friction without `stick_stiffness` is
+            neglected, with a warning.
         v: steady velocity, shape (nv,) [rad/s, m/s], at which the robot keeps its shape. Joints with a nonzero velocity
             keep their coordinates of q0; a spherical or free joint keeps all its coordinates. The forces that drive
             these joints are not computed. Zeros: the robot is at rest. None: prescribed joints have the velocity of
@@ -445,7 +453,8 @@ def solve_statics(
         with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance, keeping(so_far):
             for first in range(0, len(rows[0]), _AT_ONCE):
                 part = [x[first : first + _AT_ONCE] for x in rows]
-                _search(model, part, t, limits, stable, (first, lead), found, advance)
+                place = first, lead, q0 is not None
+                _search(model, part, t, limits, stable, place, found, advance)
         q = np.array([end.q for end in found]).reshape(len(found), model.nq)
         _refuse_inside_out(model, q, found, rows[1], t, lead)
         warn_of_shapes(model, q)
@@ -480,7 +489,7 @@ def _search(
     t: float,
     limits: Limits,
     stable: bool,
-    place: tuple[int, tuple[int, ...]],
+    place: tuple[int, tuple[int, ...], bool],
     found: list[Iterate],
     advance: Callable[..., None],
 ) -> None:
@@ -488,10 +497,12 @@ def _search(
 
     Args:
         rows: configurations (n, nq) and inputs (n, nu).
-        place: index of the first row in the batch, and the leading axes of the batch.
+        place: index of the first row in the batch, the leading axes of the batch, and whether the user gave the starts.
         advance: called with the number of finished searches.
     """
-    force, (first, lead) = _forces_at_rest(model, rows[0], rows[1], t), place
+    first, lead, is_given = place
+    sticks = model.contacts.sticks
+    force = (_forces_at_rest if sticks else _balancing_forces)(model, rows[0], rows[1], t)
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, limits)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
@@ -499,8 +510,13 @@ def _search(
             if model.contacts.sticks:
                 start.path = (Rest(1.0, begin, force[k], present_anchors(model)),)
                 end = release(_newton, model, start, end, row, t, limits)
-            last = end if end.path else start
+            last, ended = end if end.path else start, ""
+            is_loose = end.remedy.startswith(_REMEDIES[SINGULAR])  # at the start already
+            if is_given and not sticks and not is_loose and (end.remedy or end.iterations > _QUICK):
+                end, ended = _followed(model, start, row, t, limits, end)
             end = _reached(model, begin, row, t, limits, end, stable, lambda said: advance(len(found), said))
+            if ended:
+                _warn_of_branch(first + k, batch_of(lead), ended)
             if model.contacts.sticks and not end.path:  # load steps or a descent end the path
                 end = arrived(model, last, end)
             found.append(end)
@@ -561,6 +577,51 @@ def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.
     return np.where((w.status == 0)[:, None], w.host["force"], 0.0)
 
 
+def _balancing_forces(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
+    """Constraint forces (n, n_rows) that leave the least residual at q, in units of the coordinates. From them,
+    Newton's method moves a robot less than from those at the moment of release, which accelerations determine."""
+    force = np.zeros((len(q), model.n_rows))
+    for k in range(len(q) if model.n_rows else 0):
+        r = static_residual(model, q[k], u[k], t, 1.0, force[k])
+        if r is not None:
+            S = np.where(np.isin(np.arange(model.nv), model.prescribed.dof), 0.0, model.dofs.scale)
+            A = row_results(model, run_constraints(model, q[k])[0], "A")
+            force[k] = np.linalg.lstsq((A * S).T, S * r[: model.nv], rcond=_RANK)[0]
+    return force
+
+
+def _followed(
+    model: Model, start: Iterate, u: np.ndarray, t: float, limits: Limits, direct: Iterate
+) -> tuple[Iterate, str]:
+    """The end of path (1) from the start, in adaptive steps that Newton's method takes quickly; or `direct`, the end of
+    Newton's method from the start, and a text that says where the path ended."""
+    support = static_residual(model, start.q, u, t, 1.0, start.force)
+    if support is None:
+        return direct, ""
+    whole = support[: model.nv]
+
+    def released(here: Iterate, part: float) -> Iterate:
+        rest = (1.0 - part) * whole
+        quick = limits._replace(iterations=_QUICK_PART)
+        return _newton(model, here.q[None], here.force[None], u[None], t, 1.0, quick, support=rest)[0]
+
+    end, reached, why = raised(replace(start, iterations=direct.iterations), released)
+    if reached == 1.0:
+        return end, ""
+    return replace(direct, iterations=end.iterations), f"at {100.0 * reached:.3g} % of the release from q0: {why}"
+
+
+def _warn_of_branch(k: int, count: int, ended: str) -> None:
+    """Issue a StabilityWarning: the equilibrium found is not on the branch of q0."""
+    where = f"instance {k} of {count}: " if count > 1 else ""
+    warnings.warn(
+        f"statics: {where}the equilibria that follow from q0 end {ended}; the result is another equilibrium. Take "
+        "smaller steps from the last one, or ls.continuation",
+        StabilityWarning,
+        stacklevel=4,
+    )
+
+
 def _newton(
     model: Model,
     q: np.ndarray,
@@ -579,7 +640,9 @@ def _newton(
     found = []
     for end, push, count, why, stable in newton(model, q, force, sought):
         remedy = _REMEDIES[why].format(limit=limits.iterations)
-        if why == SINGULAR:
+        if why != CONVERGED and (ended := model.joint_couplings.without_value(end, NEAR_END)):
+            remedy = ended
+        elif why == SINGULAR:
             loose = floats_at(model, unit_quaternions(model, end), sought.u[len(found)], t, push, factor)
             remedy += f"{loose}; hold it" if loose else ": hold what floats freely"
         found.append(Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))

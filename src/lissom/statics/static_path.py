@@ -148,9 +148,13 @@ _NEUTRAL = 1e-10  # at a found point,
 _SOFT = 1e-9  # and in the search for a point that its neighbours predict well
 _TIME_STEP = 1e-5  # step of finite differences in time, relative to its range
 
-WOUND_UP = "a rod interval turns by 2π there"
 SINGULAR = "the linear equations are singular there and have no solution"
 NOT_CONVERGED = "Newton's iteration does not converge, however short the step"
+
+
+def refusal(model: Model, q: np.ndarray) -> str:
+    """Why the robot cannot be at q (nq,)."""
+    return model.joint_couplings.without_value(q) or "a rod interval turns by 2π there"
 
 
 @final
@@ -383,7 +387,7 @@ def _steps(
 ) -> tuple[np.ndarray, list[str]]:
     """The increments x of (3) (NaN if there is none), and for each the reason if it failed."""
     r, slope, refused = _residuals(paths, q, force, at)
-    why = [WOUND_UP if x else NOT_CONVERGED for x in refused]
+    why = [refusal(paths[0].model, row) if x else NOT_CONVERGED for x, row in zip(refused, q)]
     x, some = np.full((len(paths), r.shape[1] + 1), np.nan), np.flatnonzero(~refused)
     if len(some):
         kept = _selected(paths, some)
@@ -407,7 +411,7 @@ def _points(
 ) -> list[PathPoint | str]:
     """The PathPoints at equilibria, with their tangents on the sides of `toward`; or the reason of a failure."""
     _, slope, refused = _residuals(paths, q, force, factor)
-    out: list[PathPoint | str] = [WOUND_UP] * len(paths)
+    out: list[PathPoint | str] = [refusal(paths[0].model, row) for row in q]
     some = np.flatnonzero(~refused)
     if not len(some):
         return out

@@ -23,6 +23,7 @@ from lissom.dynamics.loads import rows_of_times
 from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import states_per_launch
 from lissom.launch.workspace import Workspace, near_pairs_error
+from lissom.model.groups import NEAR_END
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
@@ -669,6 +670,12 @@ def deepest_contact(model: Model, q: np.ndarray) -> str:
     return f"; contact {name!r} of link {link!r} is {1e3 * touching.depth[k]:.3g} mm deep"
 
 
+def coupling_at_its_end(model: Model, q: np.ndarray) -> str:
+    """The part of a message that names a coupling whose function ends near q (nq,); empty if there is none."""
+    end = model.joint_couplings.without_value(q, NEAR_END)
+    return f"; {end}" if end else ""
+
+
 def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.ndarray) -> ConvergenceError:
     """The error of a motion whose next step from q (nq,) would be too short. `why` is the reason in its message."""
     has_rods = any(isinstance(link.body, Rod) for link in model.description.links.values())
@@ -680,7 +687,9 @@ def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.
         *(["more Gauss points"] if has_rods else []),
     ]
     text = f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}"
-    deepest = deepest_contact(model, q)
+    deepest, end = deepest_contact(model, q), coupling_at_its_end(model, q)
+    if end:
+        return ConvergenceError(f"{text}{end}")
     if deepest:
         text += deepest
         cures.append("a softer contact")

@@ -139,6 +139,7 @@ class StateDerivative:
         self.evaluations = self.jacobians = self.parts = self.plastic = 0
         self.deepest = 0.0
         self.not_finite = 0
+        self.left_span = ""  # text of the coupling whose function ended at the last state that was refused
         self.late: list[float] = []
         self.monitor: Any = None  # of the steps of CVODE
         self.error: Exception | None = None
@@ -292,7 +293,8 @@ class StateDerivative:
             w.run()
         host = w.host
         out[:nq], out[nq:end] = host["q_dot"][0], host["a"][0]
-        if w.status[0] != 0:
+        if w.status[0] != 0 or (self.model.joint_couplings.has_ends and self.model.joint_couplings.without_value(q)):
+            out[nq:end] = np.nan
             self._refused(w)
         if len(z):
             out[end:] = self.law.rate(t, seen, v, z)
@@ -300,6 +302,10 @@ class StateDerivative:
     def _refused(self, w: Workspace) -> None:
         """Raise an error if a shorter step would not help, or after too many consecutive states that are not finite.
         CVODE would try shorter steps forever."""
+        q = w.host["q"][0]
+        self.left_span = self.model.joint_couplings.without_value(q) if np.isfinite(q).all() else self.left_span
+        if self.left_span:
+            return self._count_not_finite()
         raise_if_massless(self.model, w)
         if w.status[0] == STATUS_TOO_MANY_PAIRS:
             w.raise_for_status()
@@ -309,7 +315,7 @@ class StateDerivative:
     def _count_not_finite(self) -> None:
         self.not_finite += 1
         if self.not_finite > _MOST_NOT_FINITE:
-            self.error = FloatingPointError("the acceleration is not finite")
+            self.error = FloatingPointError(self.left_span or "the acceleration is not finite")
             raise self.error
 
     def takes(self, t: float, x: np.ndarray) -> bool:

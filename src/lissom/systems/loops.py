@@ -196,7 +196,7 @@ def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix)
 @wp.func
 def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
     """e of all constraint rows, from the poses in s, and of couplings."""
-    coupling_residuals(t, i, q, gap)
+    coupling_residuals(t, s, i, q, gap)
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)

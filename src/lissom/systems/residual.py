@@ -99,7 +99,7 @@ def residual_of(act: Acting) -> Any:
         recursive_newton_euler(t, s, i, q, v, a, gravity, load, ALL_TERMS, add)
         add_loop_wrenches(t, s, i, loops.force, loops.gap)
         project(t, s, i, tau)
-        add_coupling_forces(t, i, q, loops.force, loops.gap, tau)
+        add_coupling_forces(t, s, i, q, loops.force, loops.gap, tau)
         force(t, s, i, q, v, ALL_TERMS, tau)
         add_armature_force(t, i, a, tau)
         subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
