@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "tables extrapolate beyond their ends",
+        "robot/functions.py",
+        "return self._interpolant(np.clip(value, *self.ends))",
+        "return self._interpolant(value)",
+        ("tests/simulation/test_ends_of_tables.py",),
+    ),
+    Mutation(
+        "motions longer than their tables stop at once",
+        "dynamics/assembly.py",
+        "if t > last + _LATE * max(abs(last), abs(t)):",
+        "if t > 9.0 + last:",
+        ("tests/simulation/test_ends_of_tables.py", "-k", "refused"),
+    ),
+    Mutation(
         "steps in which contacts change keep the weights of their scheme",
         "stepping/contact_changes.py",
         "if changed and counts[i, IS_PLASTIC] == 0:",

@@ -11,6 +11,7 @@ Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +42,7 @@ from lissom.systems.bordered import solve_with_mass
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_LATE = 1e-9  # time behind the end of a table that counts as rounding, relative to the times
 _CLOSED_RESIDUAL = 1e-13  # at which the iteration ends [rad, m]
 _ACCEPTED_RESIDUAL = 1e-10  # of a closed loop, if rounding prevents a smaller one [rad, m]
 _MAX_STEPS = 200
@@ -105,6 +107,25 @@ def prescribed_state(
     )
     q[..., model.dofs.q[model.prescribed.dof]], v[..., model.prescribed.dof], _ = known
     return q, v
+
+
+def require_motions_until(model: Model, t: float) -> None:
+    """Raise ModelError if the table of a prescribed motion ends before the time t [s] while its joint moves."""
+    motions = model.of_row(0, 1).description.motions
+    if not motions:
+        return
+    for name, last in model.cached(("ends of motions",), lambda: _ends_of_motions(model)):
+        if t > last + _LATE * max(abs(last), abs(t)):
+            rule = f"its table must reach to {t:g} s, or end at rest; then the joint stays where it is"
+            raise ModelError(f"robot {model.name!r}: motion {name!r}: {rule} (got a last time of {last:g} s)")
+
+
+def _ends_of_motions(model: Model) -> list[tuple[str, float]]:
+    """`JointMotion.last` of the motions of which it is finite."""
+    one = model.of_row(0, 1)
+    joints, names = one.links.joint, one.links.names
+    ends = [(name, own.last(joints[names.index(own.link)].nv)) for name, own in one.description.motions.items()]
+    return [(name, last) for name, last in ends if isfinite(last)]
 
 
 def open_loops(model: Model, q: np.ndarray) -> np.ndarray:

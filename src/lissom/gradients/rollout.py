@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state
+from lissom.dynamics.assembly import assemble, consistent_start, prescribed_state, require_motions_until
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.dynamics.start import CHECKED, default_start, warn_of_start
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
@@ -322,6 +322,7 @@ def rolled(
     if n_steps % every:
         raise ModelError(f"every: must divide the number of steps, {n_steps} (got {every})")
     u_rows = np.broadcast_to(inputs, (*lead, n_steps, common.nu)).reshape(n, n_steps, common.nu)
+    require_motions_until(common, dt * n_steps)
     q, v = _consistent_starts(common, flat(start, lead), flat(speed, lead))
     if stepping.law is None:
         warn_of_pushing(common, u_rows, depth=5)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import input_rows
-from lissom.dynamics.assembly import consistent_start, prescribed_state
+from lissom.dynamics.assembly import consistent_start, prescribed_state, require_motions_until
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
@@ -173,6 +173,8 @@ class Stepper:
         row = input_rows(self.model, u)
         if row.ndim != 1:
             raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
+        if self.model.n_motions:
+            require_motions_until(self.model, self._t + self.dt * steps)
         if self._adaptive is not None:
             self._take_adaptive(self._adaptive, row, steps)
             return
@@ -342,6 +344,8 @@ class Copies:
             indices (k,) of copies for which Newton's method found no step. They keep their last state.
         """
         motions, taken = self._motions, self._taken
+        if self.model.n_motions:
+            require_motions_until(self.model, self.dt * (int(taken.max(initial=0)) + self.steps))
         moving = motions.all if rests is None else np.flatnonzero(~rests)
         motions.put_inputs(u, self.steps)
         self.w.host["h"][:, 1 : self.steps + 1] = self.dt
