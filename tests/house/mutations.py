@@ -16,6 +16,36 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "inputs that jump meet the acceleration under the input before",
+        "gradients/rollout.py",
+        """    steps: int | None = None,
+    method: str | Scheme = "sdirk",""",
+        """    steps: int | None = None,
+    method: str | Scheme = "generalized_alpha",""",
+        ("tests/gradients/test_jumping_inputs.py", "-k", "rollout"),
+    ),
+    Mutation(
+        "adaptive implicit steps are not counted",
+        "simulation/implicit_methods.py",
+        "monitor.follow(run.t, run.rows[:, :nq])",
+        "monitor.follow(run.t[:0], run.rows[:0, :nq])",
+        ("tests/simulation/test_step_monitor.py", "-k", "vibrations"),
+    ),
+    Mutation(
+        "states ahead of a start must be states of the robot",
+        "stepping/driver.py",
+        "if taken.all():\n                raise",
+        "if len(taken):\n                raise",
+        ("tests/simulation/test_simulate_errors.py", "-k", "resolve"),
+    ),
+    Mutation(
+        "rods that are wound up count as limit points",
+        "statics/equilibrium.py",
+        "rod = wound_rod(model, here.q)",
+        'rod = ""',
+        ("tests/statics/test_solve_statics.py", "-k", "wound"),
+    ),
+    Mutation(
         "tables extrapolate beyond their ends",
         "robot/functions.py",
         "return self._interpolant(np.clip(value, *self.ends))",

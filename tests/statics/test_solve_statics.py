@@ -333,3 +333,23 @@ def test_a_ball_above_a_trough_rolls_to_its_bottom():
     force = ls.contact_forces(model.anchored(found.anchors), found.q).force.sum(axis=0)
     assert found.is_stable and abs(found.q[5]) < 1e-9
     assert force == pytest.approx([0.0, 0.0, 9.81 * model.links.mass[0]], abs=1e-9)
+
+
+def test_a_rod_that_is_wound_up_is_named():
+    """Purpose: a moment that rolls a rod up until one interval turns by 2π. The error names the rod and the cure, where
+    it spoke of a limit point; with more Gauss points the rod is the arc of the curvature M/EI."""
+
+    def rolled(points):
+        robot = ls.Robot("roll", gravity=(0, 0, 0))
+        soft = ls.Material(young=1e6, poisson=0.3, density=1000)
+        rod = ls.Rod(1.0, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=0), soft, gauss_points=points)
+        robot.add_link("rod", rod)
+        robot.add_wrench_input("moment", "rod", directions=(0, 1, 0, 0, 0, 0))
+        return robot.build()
+
+    curvature, stiffness = 24.0 * np.pi, 1e6 * np.pi * 0.01**4 / 4
+    rule = r"stopped at 0\.\d+ of the load .*: an interval of the rod 'rod' turns by nearly 2π, .* more gauss_points"
+    with pytest.raises(ls.ConvergenceError, match=rule):
+        ls.solve_statics(rolled(4), [curvature * stiffness])
+    found = ls.solve_statics(rolled(24), [curvature * stiffness])
+    assert found.q[0] == pytest.approx(curvature, rel=1e-9)

@@ -30,7 +30,7 @@ from lissom.dynamics.constraints import (
 from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
-from lissom.errors import ConvergenceError, ModelError
+from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.cores import states_per_launch
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import independent_rows, row_slices
@@ -185,8 +185,9 @@ def _close_loops(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     for size in _PERTURBATIONS:
         if np.abs(ends[-1][1]).max() <= _ACCEPTED_RESIDUAL:
             return ends[-1][0]
-        perturbation = size * weights * rng.uniform(-1.0, 1.0, model.nv)
-        ends.append(_minimise_residuals(model, integrate(model, q, perturbation), weights))
+        perturbed = integrate(model, q, size * weights * rng.uniform(-1.0, 1.0, model.nv))
+        if _trial_residual(model, perturbed) is not None:
+            ends.append(_minimise_residuals(model, perturbed, weights))
     best, e = min(ends, key=lambda end: float(np.abs(end[1]).max()))
     if np.abs(e).max() <= _ACCEPTED_RESIDUAL:
         return best
@@ -204,8 +205,8 @@ def _minimise_residuals(model: Model, q: np.ndarray, weights: np.ndarray) -> tup
         step = step_from(q, e, damping)
         step *= min(1.0, _MAX_STEP / max(float(np.max(np.abs(step) / model.dofs.scale)), 1e-300))
         trial = integrate(model, q, step)
-        e_trial = _residual(model, trial)
-        if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
+        e_trial = _trial_residual(model, trial)
+        if e_trial is not None and np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
             q, e, damping = trial, e_trial, max(0.1 * damping, 1e-24)
         elif np.abs(e).max() <= _ACCEPTED_RESIDUAL:
             break
@@ -250,6 +251,14 @@ def _steps_by_blocks(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[
 def _residual(model: Model, q: np.ndarray) -> np.ndarray:
     """Residuals of the loops at q (nq,), shape (n_rows,)."""
     return run_residuals(model, q)[0].host["gap"][0].copy()
+
+
+def _trial_residual(model: Model, q: np.ndarray) -> np.ndarray | None:
+    """`_residual`; None for a trial q that the robot cannot have, such as one in which a rod interval turns by 2π."""
+    try:
+        return _residual(model, q)
+    except ShapeError:
+        return None
 
 
 def _rows(model: Model, q: np.ndarray) -> np.ndarray:

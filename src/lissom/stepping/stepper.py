@@ -1,7 +1,7 @@
 """Motions that advance step by step with inputs that the caller gives: of one robot, or of many copies for learning.
 
-The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot. Newton's matrix is kept from call to
-call. Inputs are those at the end of each step; this is of second order if inputs do not jump.
+The steps are implicit (newton_stages) and of one size, by SDIRK if no other scheme is given: it uses q and v of the start
+alone, so that inputs may jump between calls. `Stepper` moves one robot. Newton's matrix is kept from call to call.
 
 `Copies` moves many copies of a robot in one launch, each from its own start and with its own inputs. The buffers
 persist. Inputs are constant from call to call. A copy whose step fails takes it in parts, in further launches that do
@@ -40,7 +40,7 @@ from lissom.stepping.adaptive import AdaptiveMotion
 from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_of, restored
 from lissom.stepping.feedback import NativeLaw, law_in_kernels
 from lissom.stepping.python_stages import ImplicitSteps
-from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
+from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, sdirk
 from lissom.stepping.state import ControlLaw, StateDerivative
 from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
 from lissom.stepping.step_rows import scheme_numbers
@@ -58,8 +58,8 @@ _STATES_PER_LAUNCH = 64  # number of starts whose accelerations are computed in 
 class Stepper:
     """A moving robot that advances step by step.
 
-    Inputs u act during a whole step. A fixed step evaluates them at its end, which is of second order if they do not
-    jump. The buffers are allocated once, so a step costs little more than its kernel. Newton's matrix is kept.
+    Inputs u act during a whole step. The default scheme is of second order although they jump from call to call. The
+    buffers are allocated once, so a step costs little more than its kernel. Newton's matrix is kept.
 
     Args:
         dt: step size [s].
@@ -67,7 +67,8 @@ class Stepper:
             None: one implicit step, which is divided only if Newton's method fails.
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at all
             times of a step. Numbers that f reads besides its arguments are the present ones.
-        scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
+        scheme: such as `generalized_alpha()`, which takes half the time and is of first order in jumps of the inputs.
+            None is `sdirk()`, or with a tolerance `esdirk()`.
         q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         v0: start velocity, shape (nv,) [unit of q per s]; None is rest. q0 and v0 are moved onto loops and prescribed
             motions.
@@ -99,7 +100,7 @@ class Stepper:
         self.model = model if in_buffers else model.anchored(model.contacts.anchors)
         self._t, self._f = float(t), StateDerivative(self.model, no_inputs if law is None else law.control_law())
         self._varies = law is not None or TimeRows.are_needed(model)
-        scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
+        scheme = scheme or (sdirk() if tolerance is None else esdirk())
         if tolerance is not None:
             scheme.check_estimate()
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
@@ -241,7 +242,7 @@ class Copies:
         copies: number of copies.
         dt: step size [s].
         steps: number of steps of one `advance`.
-        scheme: None is generalised-α.
+        scheme: None is SDIRK.
         law: a feedback law, which adds to the inputs; None: no law.
     Fields:
         q, v: states (copies, nq) and (copies, nv), which `place` and `advance` change.
@@ -257,7 +258,7 @@ class Copies:
         self.model, self.n = _checked(model), checks.integer(copies, "copies", least=1)
         self.dt = checks.number(dt, "dt", above=0.0)
         self.steps = checks.integer(steps, "steps", least=1)
-        scheme, n, most = scheme or generalized_alpha(), self.n, self.steps
+        scheme, n, most = scheme or sdirk(), self.n, self.steps
         self._times: TimeRows | None = None
         alike = law is None and not TimeRows.are_needed(model)
         self.w = private_workspace(model, n, most, 0 if alike else TimeRows.rows(scheme, n, most), law)
