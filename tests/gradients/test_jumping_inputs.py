@@ -4,6 +4,7 @@ The reference is a pendulum of two links with its own equations of motion, solve
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_feedback_is_of_second_order():
 def test_derivatives_follow_the_steps(law):
     """Purpose: gradients by start, inputs and design values of default rollouts, against differences of the motion."""
     model = arm()
-    control = {}
+    control: dict[str, Any] = {}
     if law:
         pytest.importorskip("jax")
         control = {"controller": ls.TracedFunction(lambda t, q, v: -3.0 * q - 0.4 * v)}
@@ -165,15 +166,16 @@ def test_derivatives_follow_the_steps(law):
 
 
 def test_fits_of_motions_under_jumping_inputs():
-    """Purpose: the damping of a joint, from its exact motion with noise of 0.1 mm, lies inside its interval. It is 0.5 %
-    off, and 6.6 % by steps that begin with the acceleration under the input before."""
+    """Purpose: the damping of a joint, from its exact motion with noise of 0.1 mm, lies inside its interval. It is
+    0.5 % off, and 6.6 % by steps that begin with the acceleration under the input before."""
     model = arm()
     angle = exact(lambda k, x: U[k])[:, 0]
     elbow = -LENGTH[0] * np.stack([np.sin(angle), 0.0 * angle, np.cos(angle)], axis=1)
     noisy = elbow + 1e-4 * np.random.default_rng(2).normal(size=elbow.shape)
     start = model.with_({"l0.joint.damping": 0.1})
-    found, other = (ls.fit(start, ["l0.joint.damping"], U, {"l1": noisy}, q0=Q0, v0=V0, dt=H, **options)
-                    for options in ({}, {"method": "generalized_alpha"}))  # fmt: skip
+    given: dict[str, Any] = {"q0": Q0, "v0": V0, "dt": H}
+    found = ls.fit(start, ["l0.joint.damping"], U, {"l1": noisy}, **given)
+    other = ls.fit(start, ["l0.joint.damping"], U, {"l1": noisy}, method="generalized_alpha", **given)
     assert found.low["l0.joint.damping"] < DAMPING < found.high["l0.joint.damping"]
     assert abs(found.values["l0.joint.damping"] / DAMPING - 1.0) < 0.01
     assert abs(other.values["l0.joint.damping"] / DAMPING - 1.0) > 0.05

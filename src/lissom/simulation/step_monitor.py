@@ -17,9 +17,7 @@ from lissom.errors import StepWarning
 _TOO_MANY = {"radau": 5_000, "dop853": 50_000}  # steps that a motion should not exceed, extrapolated from the last ones
 _TOO_MANY_ELSE = 20_000  # by "bdf" and implicit schemes
 _FIRST_CHECK = 1000  # number of steps before the first check of their size
-_LEAST_SHARE = (
-    0.25  # fraction of the steps that are too many before which there is no warning: closing contacts need many
-)
+_LEAST_SHARE = 0.25  # fraction of too many steps before which there is no warning: closing contacts need many
 _TRIAL = 500  # steps of the trial of order 2
 _FASTER = 1.5
 _PER_TURN = 30.0  # steps from one extreme to the next, at rtol = 1e-6 by a method of order 4
@@ -41,10 +39,8 @@ class StepMonitor:
         self, method: str, duration: float, most: float, rtol: float, scale: np.ndarray, power: int = 5
     ) -> None:
         self.method, self.duration, self.most, self.scale = method, duration, most, scale
-        self.per_turn, self.too_many = (
-            _PER_TURN * 1e-6**0.2 * rtol ** (-1.0 / power),
-            _TOO_MANY.get(method, _TOO_MANY_ELSE),
-        )
+        self.per_turn = _PER_TURN * 1e-6**0.2 * rtol ** (-1.0 / power)
+        self.too_many = _TOO_MANY.get(method, _TOO_MANY_ELSE)
         self.order, self.count, self.is_warned = 5, 0, False
         self.tried: float | None = None  # steps per second of order 5 during the trial of order 2 [1/s]
         self.since: float | None = None  # time at which order 2 began [s]

@@ -1,7 +1,8 @@
 """Motions that advance step by step with inputs that the caller gives: of one robot, or of many copies for learning.
 
-The steps are implicit (newton_stages) and of one size, by SDIRK if no other scheme is given: it uses q and v of the start
-alone, so that inputs may jump between calls. `Stepper` moves one robot. Newton's matrix is kept from call to call.
+The steps are implicit (newton_stages) and of one size, by SDIRK if no other scheme is given: it uses q and v of the
+start alone, so that inputs may jump between calls. `Stepper` moves one robot. Newton's matrix is kept from call to
+call.
 
 `Copies` moves many copies of a robot in one launch, each from its own start and with its own inputs. The buffers
 persist. Inputs are constant from call to call. A copy whose step fails takes it in parts, in further launches that do
