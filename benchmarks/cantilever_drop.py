@@ -7,8 +7,8 @@ go. Each code runs a ladder of ever finer settings, and the first whose tip stay
 gives its cost. The reference is lissom with all six strains of order 16: orders 12 and 14 differ from it by 0.07 and
 0.03 mm, a quarter of the step by 0.006 mm, more Gauss points by 0.001 mm, and Exudyn with 128 elements and steps of
 0.5 ms by 0.22 mm. Elongation and shear must be of high order, too: with order 1 the tip is 9.6 mm off. PyElastica tends
-to a tip 5 mm away, since its sections become thinner when they are stretched. Times are processor times of the run alone, on one core, the best of three;
-first calls and imports are outside.
+to a tip 5 mm away, since its sections become thinner when they are stretched. Times are processor times of the run
+alone, on one core, the best of three; first calls and imports are outside.
 """
 
 from __future__ import annotations

@@ -16,6 +16,13 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "rods may have no thickness between their ends",
+        "robot/functions.py",
+        "if may_end and s in (0.0, 1.0) else",
+        "if may_end else",
+        ("tests/closed_form/test_pointed_rods.py", "-k", "refused"),
+    ),
+    Mutation(
         "inputs that jump meet the acceleration under the input before",
         "gradients/rollout.py",
         """    steps: int | None = None,

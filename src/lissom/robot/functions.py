@@ -336,15 +336,21 @@ def at_points(function: Any, points: np.ndarray, where: str) -> np.ndarray:
     return checks.array(found, (len(points),), where, f"must return {len(points)} finite numbers for so many points")
 
 
-def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], float]:
+def profile(value: Any, where: str, *, least: float = 0.0, may_end: bool = False) -> Callable[[float], float]:
     """A positive number that varies along a rod, as a function of s in [0, 1]. `value` is a number, (base, tip) for a
-    linear taper, or a function of s."""
+    linear taper, or a function of s. With may_end it may be zero at s = 0 or at s = 1, where a rod ends in a point."""
     if callable(value):
-        return lambda s: checks.number(checks.call(value, s, (), where), f"{where} at s={s:g}", above=least)
+
+        def at(s: float) -> float:
+            limit = {"least": least} if may_end and s in (0.0, 1.0) else {"above": least}
+            return checks.number(checks.call(value, s, (), where), f"{where} at s={s:g}", **limit)
+
+        return at
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         base, tip = checks.array(value, (2,), where, "must be a number, (base, tip) or a function of s")
-        checks.number(base, where, above=least)
-        checks.number(tip, where, above=least)
+        for end, other in ((base, tip), (tip, base)):
+            limit = {"least": least} if may_end and other > least else {"above": least}
+            checks.number(end, where, **limit)
         return lambda s: float(base + (tip - base) * s)
     constant = checks.number(value, where, above=least)
     return lambda s: constant
