@@ -665,8 +665,8 @@ def _scalar(value: Any) -> Any:
 
 
 def _exact(value: Any, order: int, size: int, *, given: int = 0) -> RowsOfTime | None:
-    """The exact derivative of an expression or of polynomials of time, which give the position (given = 0) or the
-    velocity (1). None for other functions, and for functions with corners."""
+    """The exact derivative of an expression or of polynomials of time. None for other functions, and for functions with
+    corners. `given` is 0 if they give the position, 1 if they give the velocity."""
     if isinstance(value, Expression):
         known = _programs(value, order, size)
         return None if known is None else _rates(*known)
