@@ -82,7 +82,7 @@ def sweeps(model: ls.Model) -> tuple[float, float, float, float]:
 
 def step(model: ls.Model) -> float:
     """A step of generalised-α whose matrix is new [µs]: steps of two sizes in turn keep none."""
-    stepper, least = Stepper(model, STEP), np.inf
+    stepper, least = Stepper(model, STEP, scheme=ls.generalized_alpha()), np.inf
     sizes = STEP * np.tile([1.0, 1.01], 10)
     for _ in range(5):
         before = stepper.matrices

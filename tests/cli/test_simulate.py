@@ -56,13 +56,16 @@ def test_simulate_goes_on_from_an_equilibrium(small, tmp_path, capsys):
     assert "q must have shape (24,)" in capsys.readouterr().err
 
 
-def test_inputs_must_cover_the_duration(small, tmp_path, capsys):
-    """Inputs must cover the duration, and without inputs a duration is required."""
-    inputs = write(tmp_path / "u.csv", "t,up\n0,0\n0.1,0.5\n")
-    out = ["--out", str(tmp_path / "o")]
-    assert main(["simulate", str(small), "--inputs", str(inputs), "--duration", "1", *out]) == 2
-    assert "covers t = 0 to 0.1 s of 0 to 1 s" in capsys.readouterr().err
-    assert main(["simulate", str(small), *out]) == 2
+def test_inputs_are_held_beyond_their_rows(small, tmp_path, capsys):
+    """Inputs that do not cover the duration are constant beyond their rows, as everywhere, and a line says so. Without
+    inputs a duration is required."""
+    inputs, out = write(tmp_path / "u.csv", "t,up\n0.01,0.1\n0.03,0.5\n"), tmp_path / "o"
+    given = ["--inputs", str(inputs), "--duration", "0.06", "--samples", "4", "--out", str(out)]
+    assert main(["simulate", str(small), *given]) == 0
+    assert "covers t = 0.01 to 0.03 s of 0 to 0.06 s: inputs are constant before" in capsys.readouterr().out
+    with np.load(out / "trajectory.npz") as motion:
+        np.testing.assert_allclose(motion["u"][:, 0], [0.1, 0.3, 0.5, 0.5], rtol=0, atol=1e-12)
+    assert main(["simulate", str(small), "--out", str(tmp_path / "other")]) == 2
     assert "--duration is needed" in capsys.readouterr().err
 
 

@@ -434,4 +434,4 @@ def test_control_at_an_equilibrium():
     stepper = ls.Stepper(model, 1e-3, q0=q, v0=v, u=u)
     for _ in range(5):
         stepper.step(u)
-    np.testing.assert_array_equal(stepper.state.q, ls.simulate(model, 5e-3, q, v, u=u, dt=1e-3).q[-1])
+    np.testing.assert_array_equal(stepper.state.q, ls.simulate(model, 5e-3, q, v, u=u, method="sdirk", dt=1e-3).q[-1])

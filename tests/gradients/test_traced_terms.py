@@ -14,7 +14,7 @@ from lissom.stepping.stepper import ATOL, RTOL, Copies, Stepper
 
 jnp = pytest.importorskip("jax.numpy")
 STEPS, DT = 12, 4e-3
-SAME = {"method": "generalized_alpha", "rtol": RTOL, "atol": ATOL}  # the steps of a stepper
+SAME = {"method": "sdirk", "rtol": RTOL, "atol": ATOL}  # the steps of a stepper
 
 
 def gust(t, g, eta):

@@ -342,7 +342,7 @@ def test_a_law_within_an_action():
         np.testing.assert_array_equal(found[0], seen)
     model, dt = task.robot, task.period / task.steps
     held = ls.TracedFunction(lambda t, q, v: law.function(t, q, v) + 3.0)
-    options = {"method": "generalized_alpha", "dt": dt, "rtol": 1e-9, "atol": 1e-11, "t_eval": [3 * task.period]}
+    options = {"method": "sdirk", "dt": dt, "rtol": 1e-9, "atol": 1e-11, "t_eval": [3 * task.period]}
     known = ls.simulate(model, 3 * task.period, start[: model.nq], controller=held, **options)
     np.testing.assert_allclose(seen[: model.nq], known.q[-1], rtol=0, atol=1e-5 * np.abs(known.q[-1]).max())
     alone = ls.simulate(model, 3 * task.period, start[: model.nq], u=[3.0], **options)

@@ -123,7 +123,7 @@ CHECKED = {
     # sections
     "radius negative": (section(ls.SectionCircle, -0.01), "body > section: radius: must be > 0 (got -0.01)"),
     "radius true": (section(ls.SectionCircle, True), "body > section: radius: must be > 0 (got True)"),
-    "radius to zero": (section(ls.SectionCircle, (0.01, 0)), "body > section: radius: must be > 0 (got 0.0)"),
+    "radius zero": (section(ls.SectionCircle, (0.0, 0)), "body > section: radius: must be > 0 (got 0.0)"),
     "radius of three": (
         section(ls.SectionCircle, (1, 2, 3)),
         "radius: must be a number, (base, tip) or a function of s",

@@ -202,3 +202,18 @@ except ls.ConvergenceError as error:
     words = done.stdout.split("caught")[-1].split()
     assert float(words[0]) == pytest.approx(2 / 3, rel=1e-3)
     assert words[1] == "True"
+
+
+@pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
+def test_a_start_that_steps_do_not_resolve():
+    """Purpose: the acceleration a thousandth of a step ahead may belong to a state that the robot cannot have. It is
+    left out, and steps end as failures of steps; the error was that of an argument q, with advice on Gauss points."""
+    robot, place = ls.Robot("slider"), np.eye(4)
+    place[0, 3] = 0.3
+    soft = ls.Material(young=1e5, poisson=0.3, density=1000)
+    robot.add_link("rod", ls.Rod(0.3, ls.SectionCircle(5e-4), ls.BasisLegendre(bending_y=3), soft))
+    robot.add_link("cart", ls.RigidBody(1e-3), ls.JointPrismatic((1, 0, 0)), placement=place)
+    robot.add_loop("pin", "rod", "cart", joint=ls.JointRevolute((0, 1, 0)))
+    robot.add_wrench_input("turn", "rod", directions=(0, 1, 0, 0, 0, 0))
+    with pytest.raises(ls.ConvergenceError, match="stopped at t="):
+        ls.simulate(robot.build(), 0.02, u=[1e3], dt=0.01)

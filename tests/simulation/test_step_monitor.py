@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.simulation.external_integrators import StepMonitor
+from lissom.simulation.step_monitor import StepMonitor
 
 RADAU = (9.21826, -3.87736, 0.0)  # where radau at rtol = 1e-8 has the tip of the spin-up after 20 s
 
@@ -106,6 +106,29 @@ def test_no_hint_where_the_motion_turns_or_the_end_is_near():
         warnings.simplefilter("error")
         fed(StepMonitor("radau", 100.0, 10**6, 1e-6, np.ones(1)), 1e4, turns=200.0, count=5000)
         fed(StepMonitor("radau", 0.2, 10**6, 1e-6, np.ones(1)), 1e4, count=2000)
+
+
+def undamped_pendulum():
+    """A steel wire of 0.3 m that swings from a hinge, with elastic vibrations without damping."""
+    robot = ls.Robot("wire")
+    steel = ls.Material(young=2e11, poisson=0.3, density=7850)
+    rod = ls.Rod(0.3, ls.SectionCircle(5e-4), ls.BasisLegendre(bending_y=3), steel)
+    robot.add_link("wire", rod, ls.JointRevolute((0, 1, 0)))
+    return robot.build()
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_default_warns_of_vibrations(batch):
+    """Some ten swings of an undamped wire would take 170,000 steps: the hint comes after the first thousands, alone and
+    in a batch, with a step that the swings need. A tenth of a second is short enough, and says nothing."""
+    model = undamped_pendulum()
+    q0 = np.zeros((2, model.nq)) if batch else None
+    hint = r"esdirk would take about .* times as many .*; method=\"generalized_alpha\" with dt=\de-0[23] or longer"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ls.StepWarning)
+        ls.simulate(model, 0.1, q0, t_eval=[0.1])
+        with pytest.raises(ls.StepWarning, match=hint):  # as an error it ends the run
+            ls.simulate(model, 10.0, q0, t_eval=[10.0])
 
 
 def test_order_five_comes_back_where_order_two_is_no_faster():

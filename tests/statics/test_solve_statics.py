@@ -397,3 +397,23 @@ def test_forces_in_loops_where_the_configuration_does_not_change():
     rocker = -0.8 * 9.81 * 0.2 * np.cos(turn) - 0.4 * (np.cos(turn) * fy - np.sin(turn) * fx)
     coupler = -1.0 * 9.81 * 0.25 * np.cos(beta) + 0.5 * (np.cos(beta) * fy - np.sin(beta) * fx)
     np.testing.assert_allclose([rocker, coupler], 0.0, atol=1e-9)
+
+
+def test_a_rod_that_is_wound_up_is_named():
+    """Purpose: a moment that rolls a rod up until one interval turns by 2π. The error names the rod and the cure, where
+    it spoke of a limit point; with more Gauss points the rod is the arc of the curvature M/EI."""
+
+    def rolled(points):
+        robot = ls.Robot("roll", gravity=(0, 0, 0))
+        soft = ls.Material(young=1e6, poisson=0.3, density=1000)
+        rod = ls.Rod(1.0, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=0), soft, gauss_points=points)
+        robot.add_link("rod", rod)
+        robot.add_wrench_input("moment", "rod", directions=(0, 1, 0, 0, 0, 0))
+        return robot.build()
+
+    curvature, stiffness = 24.0 * np.pi, 1e6 * np.pi * 0.01**4 / 4
+    rule = r"stopped at 0\.\d+ of the load .*: an interval of the rod 'rod' turns by nearly 2π, .* more gauss_points"
+    with pytest.raises(ls.ConvergenceError, match=rule):
+        ls.solve_statics(rolled(4), [curvature * stiffness])
+    found = ls.solve_statics(rolled(24), [curvature * stiffness])
+    assert found.q[0] == pytest.approx(curvature, rel=1e-9)

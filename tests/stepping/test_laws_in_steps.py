@@ -12,7 +12,7 @@ from lissom.stepping.stepper import ATOL, RTOL, Copies, Stepper
 
 jnp = pytest.importorskip("jax.numpy")
 DT, STEPS = 2e-3, 20
-SAME = {"method": "generalized_alpha", "rtol": RTOL, "atol": ATOL}  # the steps of a stepper
+SAME = {"method": "sdirk", "rtol": RTOL, "atol": ATOL}  # the steps of a stepper
 
 
 def moved(stepper, u=None, steps=1):

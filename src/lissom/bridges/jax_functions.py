@@ -514,7 +514,7 @@ def rollout(
     *,
     dt: float,
     steps: int | None = None,
-    method: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "sdirk",
     every: int = 1,
     tolerance: float = 1e-11,
     controller: TracedFunction | None = None,

@@ -120,7 +120,7 @@ def solve_statics(
 @renamed(scheme="method")
 def rollout(
     model: Model, q0: Any = None, v0: Any = None, u: Any = None, *, dt: float, steps: int | None = None,
-    method: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
+    method: str | Scheme = "sdirk", every: int = 1, tolerance: float = 1e-11,
     controller: TracedFunction | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """rollout as a PyTorch function, with gradients with respect to q0, v0 and u.

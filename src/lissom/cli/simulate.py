@@ -98,7 +98,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
             say(f"not in {arguments.inputs} and therefore zero: {', '.join(history.missing)}")
         if history.t[0] > 0.0 or history.t[-1] < duration:
             coverage = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
-            raise ls.ModelError(f"{coverage}: the inputs must cover the whole duration")
+            say(f"{coverage}: inputs are constant before the first row and after the last")
     elif begin is not None and model.nu:
         say(f"no --inputs: they stay as in {arguments.start or arguments.state}")
     elif model.nu:

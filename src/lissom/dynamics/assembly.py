@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +58,7 @@ from lissom.systems.bordered import solve_with_mass
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_LATE = 1e-9  # time behind the end of a table that counts as rounding, relative to the times
 _CLOSED_RESIDUAL = 1e-13  # at which the iteration ends [rad, m]
 _ACCEPTED_RESIDUAL = 1e-10  # of a closed loop, if rounding prevents a smaller one [rad, m]
 _ALMOST_CLOSED = 1e-6  # residual [rad or m] of loops whose rows are the reason that they do not close
@@ -127,6 +129,25 @@ def prescribed_state(
     return q, v
 
 
+def require_motions_until(model: Model, t: float) -> None:
+    """Raise ModelError if the table of a prescribed motion ends before the time t [s] while its joint moves."""
+    motions = model.of_row(0, 1).description.motions
+    if not motions:
+        return
+    for name, last in model.cached(("ends of motions",), lambda: _ends_of_motions(model)):
+        if t > last + _LATE * max(abs(last), abs(t)):
+            rule = f"its table must reach to {t:g} s, or end at rest; then the joint stays where it is"
+            raise ModelError(f"robot {model.name!r}: motion {name!r}: {rule} (got a last time of {last:g} s)")
+
+
+def _ends_of_motions(model: Model) -> list[tuple[str, float]]:
+    """`JointMotion.last` of the motions of which it is finite."""
+    one = model.of_row(0, 1)
+    joints, names = one.links.joint, one.links.names
+    ends = [(name, own.last(joints[names.index(own.link)].nv)) for name, own in one.description.motions.items()]
+    return [(name, last) for name, last in ends if isfinite(last)]
+
+
 def open_loops(model: Model, q: np.ndarray) -> np.ndarray:
     """Whether configurations (n, nq) leave a loop open, shape (n,)."""
     return np.abs(loop_residual(model, q)).max(axis=1, initial=0.0) > _OPEN_RESIDUAL
@@ -184,8 +205,9 @@ def _close_loops(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     for size in _PERTURBATIONS:
         if np.abs(ends[-1][1]).max() <= _ACCEPTED_RESIDUAL:
             return ends[-1][0]
-        perturbation = size * weights * rng.uniform(-1.0, 1.0, model.nv)
-        ends.append(_minimise_residuals(model, integrate(model, q, perturbation), weights))
+        perturbed = integrate(model, q, size * weights * rng.uniform(-1.0, 1.0, model.nv))
+        if _trial_residual(model, perturbed) is not None:
+            ends.append(_minimise_residuals(model, perturbed, weights))
     best, e = min(ends, key=lambda end: float(np.abs(end[1]).max()))
     if np.abs(e).max() <= _ACCEPTED_RESIDUAL:
         return best
@@ -204,8 +226,8 @@ def _minimise_residuals(model: Model, q: np.ndarray, weights: np.ndarray) -> tup
         step = step_from(q, e, damping)
         step *= min(1.0, _MAX_STEP / max(float(np.max(np.abs(step) / model.dofs.scale)), 1e-300))
         trial = integrate(model, q, step)
-        e_trial = _residual(model, trial)
-        if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
+        e_trial = _trial_residual(model, trial)
+        if e_trial is not None and np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
             q, e, damping = trial, e_trial, max(0.1 * damping, 1e-24)
         elif np.abs(e).max() <= _ACCEPTED_RESIDUAL:
             break
@@ -250,6 +272,14 @@ def _steps_by_blocks(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[
 def _residual(model: Model, q: np.ndarray) -> np.ndarray:
     """Residuals of the loops at q (nq,), shape (n_rows,)."""
     return run_residuals(model, q)[0].host["gap"][0].copy()
+
+
+def _trial_residual(model: Model, q: np.ndarray) -> np.ndarray | None:
+    """`_residual`; None for a trial q that the robot cannot have, such as one in which a rod interval turns by 2π."""
+    try:
+        return _residual(model, q)
+    except ShapeError:
+        return None
 
 
 def _rows(model: Model, q: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ def feedback_rollout(
     *,
     dt: float,
     steps: int,
-    method: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "sdirk",
     tolerance: float = 1e-11,
 ) -> Rollout:
     """Motion of a robot under feedback u = law(t, q, v, gains), evaluated once a step and constant during it.

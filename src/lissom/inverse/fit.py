@@ -96,7 +96,7 @@ def fit(
     v0: ArrayLike | None = None,
     dt: float | None = None,
     t: ArrayLike | None = None,
-    method: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "sdirk",
     controller: TracedFunction | None = None,
     progress: bool = False,
 ) -> Fit:

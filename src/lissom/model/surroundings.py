@@ -66,7 +66,7 @@ from lissom.robot.contact_points import (
 from lissom.robot.contacts import EVERYTHING, Contact, warn_of_drawings
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
-from lissom.robot.functions import is_compiled
+from lissom.robot.functions import Tabulated, is_compiled
 from lissom.robot.joints import JointFree
 from lissom.robot.materials import Material
 from lissom.robot.poses import captured
@@ -1022,6 +1022,11 @@ def _current(fluid: Fluid | None) -> Any:
         return lambda t: checks.array([jet(x, t)[k] for k in (0, 1) for x in programs], (6,), where, _current_rule(t))
 
     def moving(t: float) -> np.ndarray:
+        if isinstance(given, Tabulated):
+            return np.concatenate([checks.call(f, t, (3,), where) for f in (given, given.slope)])
+        if t < _RATE_STEP:  # tables begin at 0, and their values before it are constant
+            now, after, later = (checks.call(given, t + x, (3,), where) for x in (0.0, _RATE_STEP, 2.0 * _RATE_STEP))
+            return np.concatenate([now, (4.0 * after - later - 3.0 * now) / (2.0 * _RATE_STEP)])
         before, now, after = (checks.call(given, t + x, (3,), where) for x in (-_RATE_STEP, 0.0, _RATE_STEP))
         return np.concatenate([now, (after - before) / (2.0 * _RATE_STEP)])
 

@@ -59,6 +59,7 @@ _FAST |= {
 _PARSES = 100  # of one text that other threads may disturb
 _DEEPEST = 500  # nested operations; a sum of so many terms fits into the length of a text
 _DEGREE, _MOST_PIECES = 7, 1024  # of polynomials that replace a function
+_AFTER = 1e-12  # behind the last time of a table, relative to its times; sums of steps differ by less
 _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
 
 
@@ -139,7 +140,9 @@ class Expression:
 @final
 @dataclass(frozen=True)
 class Tabulated:
-    """A function of s (or t) through given points.
+    """A function of s (or t) through given points, constant before the first and after the last one.
+
+    The law of a spring continues as a straight line instead, as its page says.
 
     Args:
         points: values of s or t, strictly increasing, shape (n,).
@@ -187,16 +190,26 @@ class Tabulated:
         return BarycentricInterpolator(x, y, wi=1.0 / gaps.prod(axis=1))  # its own weights change from run to run
 
     def __call__(self, value: Any) -> Any:
-        """The interpolated value at `value`, in the shape of one table entry."""
+        """The interpolated value at `value`, in the shape of one table entry; beyond the ends that of the nearest
+        end."""
         with np.errstate(invalid="ignore"):  # at a point SciPy divides 0 by 0 before it puts the value there
-            return self._interpolant(value)
+            return self._interpolant(np.clip(value, *self.ends))
 
     def slope(self, value: Any, order: int = 1) -> Any:
-        """The derivative of the given order at `value`. At a corner between two straight pieces it is the slope of the
-        later piece."""
+        """The derivative of the given order at `value`, zero beyond the ends. At a corner between two straight pieces
+        it is the slope of the later piece, at an end that of the inner piece."""
+        inside = np.clip(value, *self.ends)
         if self.interpolation == "barycentric":
-            return self._interpolant.derivative(value, der=order)  # type: ignore[attr-defined]
-        return self._interpolant(value, nu=order)  # type: ignore[call-arg]
+            found = self._interpolant.derivative(inside, der=order)  # type: ignore[attr-defined]
+        else:
+            found = self._interpolant(inside, nu=order)  # type: ignore[call-arg]
+        is_beyond = np.asarray(inside != value)
+        return np.where(is_beyond.reshape(is_beyond.shape + (1,) * (np.ndim(found) - is_beyond.ndim)), 0.0, found)
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The first and the last point."""
+        return float(self.points[0]), float(self.points[-1])
 
 
 def _check_gaps(points: np.ndarray, where: str) -> None:
@@ -323,15 +336,21 @@ def at_points(function: Any, points: np.ndarray, where: str) -> np.ndarray:
     return checks.array(found, (len(points),), where, f"must return {len(points)} finite numbers for so many points")
 
 
-def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], float]:
+def profile(value: Any, where: str, *, least: float = 0.0, may_end: bool = False) -> Callable[[float], float]:
     """A positive number that varies along a rod, as a function of s in [0, 1]. `value` is a number, (base, tip) for a
-    linear taper, or a function of s."""
+    linear taper, or a function of s. With may_end it may be zero at s = 0 or at s = 1, where a rod ends in a point."""
     if callable(value):
-        return lambda s: checks.number(checks.call(value, s, (), where), f"{where} at s={s:g}", above=least)
+
+        def at(s: float) -> float:
+            limit = {"least": least} if may_end and s in (0.0, 1.0) else {"above": least}
+            return checks.number(checks.call(value, s, (), where), f"{where} at s={s:g}", **limit)
+
+        return at
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         base, tip = checks.array(value, (2,), where, "must be a number, (base, tip) or a function of s")
-        checks.number(base, where, above=least)
-        checks.number(tip, where, above=least)
+        for end, other in ((base, tip), (tip, base)):
+            limit = {"least": least} if may_end and other > least else {"above": least}
+            checks.number(end, where, **limit)
         return lambda s: float(base + (tip - base) * s)
     constant = checks.number(value, where, above=least)
     return lambda s: constant
@@ -440,7 +459,8 @@ def polynomial_of(value: Any, size: int) -> PPoly | None:
     (order, pieces, size). None for functions that are not polynomials.
 
     Polynomials are: constants, linear and cubic tables, SciPy's PPoly (and CubicSpline) that extrapolate beyond their
-    ends, and objects with an attribute `polynomial`, such as ls.Samples.
+    ends, and objects with an attribute `polynomial`, such as ls.Samples. Tables and samples are constant beyond their
+    ends.
     """
     from scipy.interpolate import PPoly
 
@@ -493,7 +513,7 @@ def is_exact(value: Any) -> bool:
     """Whether the derivatives of the polynomials of a function of time are its exact rates. This is false for tables
     and samples with corners. SciPy's polynomials are assumed to be exact."""
     if isinstance(value, Tabulated):
-        return value.interpolation == "cubic"
+        return value.interpolation != "linear"
     return getattr(value, "smooth", True)
 
 
@@ -505,16 +525,33 @@ def constant(values: np.ndarray) -> PPoly:
 
 
 def _table(table: Tabulated) -> Any:
-    """A table as polynomials; None for a barycentric table, whose single polynomial has a high degree."""
-    from scipy.interpolate import CubicSpline, PPoly
+    """A table as polynomials, constant beyond its ends; None for a barycentric table, whose single polynomial has a
+    high degree."""
+    from scipy.interpolate import CubicSpline
 
     if table.interpolation == "barycentric":
         return None
     x, y = np.asarray(table.points, dtype=np.float64), np.asarray(table.values, dtype=np.float64)
     if table.interpolation == "cubic":
-        return CubicSpline(x, y)
+        return held(CubicSpline(x, y).c, x, y[0], y[-1])
     slope = np.diff(y, axis=0) / np.diff(x).reshape(-1, *[1] * (y.ndim - 1))
-    return PPoly(np.stack([slope, y[:-1]]), x)
+    return held(np.stack([slope, y[:-1]]), x, y[0], y[-1])
+
+
+def held(c: np.ndarray, x: np.ndarray, first: np.ndarray, last: np.ndarray) -> PPoly:
+    """Polynomials with coefficients c (order, pieces, ...) between knots x, continued by the constants `first` and
+    `last`.
+
+    The last constant begins `_AFTER` behind its knot, so that rates at the last knot are those before it. A motion that
+    ends there has them.
+    """
+    from scipy.interpolate import PPoly
+
+    rows = np.zeros((max(len(c), 1), len(x) + 1, *c.shape[2:]))
+    rows[len(rows) - len(c) :, 1:-1] = c
+    rows[-1, 0], rows[-1, -1] = first, last
+    after = x[-1] + _AFTER * max(abs(x[0]), abs(x[-1]), 1e-300)
+    return PPoly(rows, np.concatenate([[x[0] - 1.0], x[:-1], [after, after + 1.0]]))
 
 
 def stacked_polynomials(parts: list[PPoly]) -> tuple[np.ndarray, np.ndarray]:

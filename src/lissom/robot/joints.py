@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -535,6 +535,11 @@ _FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
 _SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
 
 
+_ORDERS = {"position": 0, "velocity": 1, "acceleration": 2}
+_REST = 1e-3  # rate at the end of a table that counts as rest, relative to its largest rate
+_JUMP = 1e-6  # jump of the rate between two polynomials that counts as rounding, relative to the largest rate
+
+
 @final
 @dataclass(frozen=True)
 class JointMotion:
@@ -548,9 +553,12 @@ class JointMotion:
         velocity: rate of the position [rad/s, m/s] as a function of t; None differentiates the position.
         acceleration: rate of the velocity [rad/s², m/s²] as a function of t; None differentiates the velocity, or the
             position twice if no velocity is given.
+    A table or samples hold their last value. If they end while the joint moves, it would have to stop at once, which
+    needs an infinite force: motions that are longer than the table are then refused.
+
     Accuracy: the derivatives that replace None are exact for constants, expressions without corners, cubic tables,
-    SciPy's PPoly and smooth ls.Samples. For other functions they are eighth-order differences over 8 ms on each side,
-    with a relative error of 1e-9 up to 10 Hz. Such functions are also called at times before 0.
+    SciPy's PPoly without corners and smooth ls.Samples. For other functions they are eighth-order differences over 8 ms
+    on each side, with a relative error of 1e-9 up to 10 Hz. Such functions are also called at times before 0.
     """
 
     name: str
@@ -567,6 +575,14 @@ class JointMotion:
             checks.require(value is None or callable(value), f"{where}: {name}", "must be a function of t", value)
         for function in self.kinematics(where, size):
             function(0.0)
+        for name, order in _ORDERS.items():
+            first, _, rate = _moving_ends(getattr(self, name), order, size)
+            rule = f"must begin at t <= 0, or at rest, since it is constant before its first time (rate: {rate:.3g})"
+            checks.require(first <= 0.0, f"{where}: {name}", rule, first)
+
+    def last(self, size: int) -> float:
+        """The time at which a table or samples end while the joint moves [s]; infinity if none does."""
+        return min(_moving_ends(getattr(self, name), order, size)[1] for name, order in _ORDERS.items())
 
     def kinematics(self, where: str, size: int) -> tuple[RowsOfTime, RowsOfTime, RowsOfTime]:
         """Position, velocity and acceleration as functions of t that return `size` numbers."""
@@ -575,15 +591,15 @@ class JointMotion:
             zero = still([0.0] * size)
             return q, zero, zero
         if self.velocity is None:
-            v = _exact(self.position, 1, size) or _differenced(q, _FIRST)
+            v = _exact(self.position, 1, size) or _differenced(_going_on(self.position, q, size), _FIRST)
         else:
             v = _values(self.velocity, size, f"{where}: velocity")
         if self.acceleration is not None:
             a = _values(self.acceleration, size, f"{where}: acceleration")
         elif self.velocity is not None:
-            a = _exact(self.velocity, 1, size) or _differenced(v, _FIRST)
+            a = _exact(self.velocity, 1, size, given=1) or _differenced(_going_on(self.velocity, v, size), _FIRST)
         else:
-            a = _exact(self.position, 2, size) or _differenced(q, _SECOND)
+            a = _exact(self.position, 2, size) or _differenced(_going_on(self.position, q, size), _SECOND)
         return q, v, a
 
     def polynomials(self, size: int) -> tuple[PPoly | None, PPoly | None, PPoly | None]:
@@ -597,7 +613,7 @@ class JointMotion:
         for k, given in enumerate((self.velocity, self.acceleration)):
             if given is not None:
                 known, order = given, k + 1
-            elif is_exact(known):
+            elif _is_smooth(known, order, size):
                 found = polynomial_of(known, size)
                 rates[k] = None if found is None else found.derivative(k + 1 - order)
         return q, rates[0], rates[1]
@@ -648,18 +664,79 @@ def _scalar(value: Any) -> Any:
     return value[0] if checks.shape(value) == (1,) else value
 
 
-def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:
+def _exact(value: Any, order: int, size: int, *, given: int = 0) -> RowsOfTime | None:
     """The exact derivative of an expression or of polynomials of time. None for other functions, and for functions with
-    corners."""
+    corners. `given` is 0 if they give the position, 1 if they give the velocity."""
     if isinstance(value, Expression):
         known = _programs(value, order, size)
         return None if known is None else _rates(*known)
-    if not is_exact(value):
+    if not _is_smooth(value, given, size):
         return None
     if isinstance(value, Tabulated):
         return RowsOfTime(lambda t: np.reshape(value.slope(t, order), size).tolist())
     found = polynomial_of(value, size)
     return None if found is None else RowsOfTime(lambda t: found(t, order).tolist())
+
+
+def _is_smooth(value: Any, given: int, size: int) -> bool:
+    """Whether the derivatives of polynomials are exact rates: the velocity does not jump between two pieces. The ends
+    of tables are treated elsewhere (`JointMotion.last`)."""
+    if not is_exact(value) or isinstance(value, Tabulated) or hasattr(value, "polynomial"):
+        return is_exact(value)
+    found = polynomial_of(value, size)
+    if found is None or len(found.x) < 3:
+        return True
+    rate = found if given else found.derivative()
+    before = np.array([np.polynomial.polynomial.polyval(h, c[::-1]) for h, c in
+                       zip(np.diff(found.x)[:-1], np.moveaxis(rate.c, 1, 0)[:-1])])  # fmt: skip
+    after = rate.c[-1, 1:]
+    return bool(np.abs(after - before).max() <= _JUMP * max(np.abs(after).max(), np.abs(before).max()))
+
+
+def _times_of(value: Any) -> np.ndarray | None:
+    """The times of a table or of samples; None for other functions."""
+    if isinstance(value, Tabulated):
+        return np.asarray(value.points, dtype=np.float64)
+    times = getattr(value, "t", None) if hasattr(value, "polynomial") else None
+    return None if times is None else np.asarray(times, dtype=np.float64)
+
+
+def _moving_ends(value: Any, order: int, size: int) -> tuple[float, float, float]:
+    """First and last time [s] of a table or of samples of the derivative of order `order`, if the joint moves there,
+    and the rate at the first one. Without such an end the times are minus and plus infinity."""
+    times = _times_of(value)
+    if times is None or len(times) == 1:
+        return -inf, inf, 0.0
+    ends = (float(times[0]), float(times[-1]))
+    if isinstance(value, Tabulated):
+        rates = [np.ravel(value.slope(t) if order == 0 else value(t)) for t in (*ends, *times)]
+    else:
+        found = polynomial_of(value, size)
+        if found is None:
+            return -inf, inf, 0.0
+        rates = [found(t, int(order == 0)) for t in (*ends, *times)]
+    first, last, *others = (float(np.abs(rate).max()) for rate in rates)
+    still = _REST * max(others)
+    return ends[0] if first > still else -inf, ends[1] if last > still else inf, first
+
+
+def _going_on(value: Any, function: RowsOfTime, size: int) -> RowsOfTime:
+    """A function of time, and beyond the ends of a table the line with its rate there. Differences near an end need it:
+    a motion that ends at the last time has the rate before it."""
+    times = _times_of(value)
+    if times is None or len(times) == 1:
+        return function
+    first, last = float(times[0]), float(times[-1])
+
+    def at(t: float) -> list[float]:
+        inside = min(max(t, first), last)
+        row = function(inside)
+        if inside == t:
+            return row
+        rate = np.ravel(value.slope(inside) if isinstance(value, Tabulated) else value.polynomial(inside, 1))
+        return [x + (t - inside) * float(slope) for x, slope in zip(row, rate)]
+
+    return RowsOfTime(at)
 
 
 def _rates(programs: list[Steps], order: int) -> RowsOfTime:

@@ -166,7 +166,8 @@ class SectionCircle(Section):
     """Solid circle.
 
     Args:
-        radius: radius [m]: a number, (base, tip) for a linear taper, or a function of s.
+        radius: radius [m]: a number, (base, tip) for a linear taper, or a function of s. It may be zero at an end,
+            where the rod tapers to a point.
     """
 
     radius: Profile  # type: ignore[assignment]
@@ -177,7 +178,7 @@ class SectionCircle(Section):
         return cls(**named_values(cls.__name__, name))
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
-        r = profile(self.radius, f"{where}: radius")(s)
+        r = profile(self.radius, f"{where}: radius", may_end=True)(s)
         J = pi * r**4 / 4
         return from_geometry(Geometry(pi * r**2, J, J, 2 * J), material, where)
 
@@ -186,7 +187,7 @@ class SectionCircle(Section):
         return is_constant(self.radius)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
-        r = profile(self.radius, "section: radius")(s)
+        r = profile(self.radius, "section: radius", may_end=True)(s)
         return _ellipse_points(r, r, count)
 
     def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
@@ -249,8 +250,8 @@ class SectionEllipse(Section):
     saint_venant: bool = False
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
-        a = profile(self.semi_axis_y, f"{where}: semi_axis_y")(s)
-        b = profile(self.semi_axis_z, f"{where}: semi_axis_z")(s)
+        a = profile(self.semi_axis_y, f"{where}: semi_axis_y", may_end=True)(s)
+        b = profile(self.semi_axis_z, f"{where}: semi_axis_z", may_end=True)(s)
         J_y, J_z = pi * a * b**3 / 4, pi * a**3 * b / 4
         torsion = pi * a**3 * b**3 / (a**2 + b**2) if self.saint_venant else J_y + J_z
         return from_geometry(Geometry(pi * a * b, J_y, J_z, torsion), material, where)
@@ -260,7 +261,7 @@ class SectionEllipse(Section):
         return is_constant(self.semi_axis_y, self.semi_axis_z)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
-        a, b = (profile(v, "section: semi_axis")(s) for v in (self.semi_axis_y, self.semi_axis_z))
+        a, b = (profile(v, "section: semi_axis", may_end=True)(s) for v in (self.semi_axis_y, self.semi_axis_z))
         return _ellipse_points(a, b, count)
 
     def shear_stresses(self, s: float, points: np.ndarray, where: str) -> ShearStresses:
@@ -283,7 +284,10 @@ class SectionRectangle(Section):
     saint_venant: bool = False
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
-        b, h = profile(self.width_y, f"{where}: width_y")(s), profile(self.width_z, f"{where}: width_z")(s)
+        b, h = (
+            profile(self.width_y, f"{where}: width_y", may_end=True)(s),
+            profile(self.width_z, f"{where}: width_z", may_end=True)(s),
+        )
         J_y, J_z = b * h**3 / 12, b**3 * h / 12
         torsion = _rectangle_torsion(max(b, h), min(b, h)) if self.saint_venant else J_y + J_z
         return from_geometry(Geometry(b * h, J_y, J_z, torsion), material, where)
@@ -293,7 +297,7 @@ class SectionRectangle(Section):
         return is_constant(self.width_y, self.width_z)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
-        b, h = (profile(v, "section: width")(s) for v in (self.width_y, self.width_z))
+        b, h = (profile(v, "section: width", may_end=True)(s) for v in (self.width_y, self.width_z))
         side = np.linspace(-1.0, 1.0, max(count // 4, 1), endpoint=False)
         ones = np.ones_like(side)
         y, z = np.concatenate([side, ones, -side, -ones]), np.concatenate([-ones, side, ones, -side])
@@ -443,7 +447,7 @@ class SectionPolygon(Section):
         if material is None:
             raise checks.fail(where, "needs a material", None)
         corners = self._corners(where)
-        m, k = _moments(corners), profile(self.scale, f"{where}: scale")(s)
+        m, k = _moments(corners), profile(self.scale, f"{where}: scale", may_end=True)(s)
         plain = Torsion(m.zz + m.yy - m.area * float(m.centroid @ m.centroid), m.centroid)
         twist = torsion(corners, m.centroid, where) if self.saint_venant else plain
         E, G, rho, eta = material.young, material.shear, material.density, material.viscosity
@@ -456,7 +460,7 @@ class SectionPolygon(Section):
         return is_constant(self.scale)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
-        points = profile(self.scale, "section: scale")(s) * np.array(self._corners("section"))
+        points = profile(self.scale, "section: scale", may_end=True)(s) * np.array(self._corners("section"))
         on_edge = np.arange(max(count // len(points), 1)) / max(count // len(points), 1)
         edges = np.roll(points, -1, axis=0) - points
         return (points[:, None] + on_edge[:, None] * edges[:, None]).reshape(-1, 2)
@@ -466,7 +470,7 @@ class SectionPolygon(Section):
         edges = np.roll(points, -1, axis=0) - points
         at = np.clip(-(points * edges).sum(axis=1) / (edges**2).sum(axis=1), 0.0, 1.0)
         nearest = float(np.linalg.norm(points + at[:, None] * edges, axis=1).min())
-        return profile(self.scale, "section: scale")(s) * nearest
+        return profile(self.scale, "section: scale", may_end=True)(s) * nearest
 
     def _corners(self, where: str) -> Corners:
         """The checked points in counter-clockwise order."""

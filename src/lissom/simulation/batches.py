@@ -24,6 +24,7 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.loads import laws_of_time, steps_of_inputs
+from lissom.dynamics.start import CHECKED
 from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import cores, run_in_parallel
 from lissom.launch.progress import progress_bar
@@ -35,6 +36,7 @@ from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.implicit_methods import (
     SAME_TIME,
     StepSchedule,
+    step_monitor,
     within,
 )
 from lissom.simulation.inputs import InputRows, input_function
@@ -51,6 +53,7 @@ from lissom.stepping.driver import (
 )
 from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.schemes import ORDER_SHARE, Scheme
+from lissom.stepping.state import configuration_scale
 from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import (
     bytes_of_instance,
@@ -344,6 +347,8 @@ class AdaptiveBatch:
         self.adaptive = host["adaptive"]
         self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, least, 1.0
         self.rows = np.zeros((self.n, len(times), self._row(np.zeros((1, self.width))).shape[1]))
+        given = batch.scheme, duration, batch.rtol, configuration_scale(model.of_row(0, self.n))
+        self.monitors = [step_monitor(*given) for _ in range(min(self.n, CHECKED))]
         begun, _ = batch.start(lambda t: self.shown[:, 0], None)
         self.motions.put(slice(None), begun)
         self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
@@ -431,6 +436,8 @@ class AdaptiveBatch:
         who, which, before, end = [], [], [], []
         for i in behind[done[behind] > 0].tolist():
             t = np.append(began[i], ends[i, : done[i]])
+            if i < len(self.monitors):
+                self._monitor(i, t[1:], left[i, : done[i], : self.model.nq])
             first = self.given[i]
             wanted = self.times[first : np.searchsorted(self.times, t[-1], side="right")]
             k = np.searchsorted(t, wanted, side="left") - 1
@@ -444,6 +451,12 @@ class AdaptiveBatch:
             self._put(left, motions, wanted, k, np.concatenate(end))
         moved = behind[done[behind] > 0]
         self.last[moved] = left[moved, done[moved] - 1]
+
+    def _monitor(self, i: int, t: np.ndarray, q: np.ndarray) -> None:
+        """Count the steps of motion i, which end at t (n,) in q (n, nq). The batch has one warning."""
+        self.monitors[i].follow(t, q)
+        if self.monitors[i].is_warned:
+            self.monitors = []
 
     def _put(self, left: np.ndarray, who: np.ndarray, which: np.ndarray, before: np.ndarray, ends: np.ndarray) -> None:
         """Store interpolated states.

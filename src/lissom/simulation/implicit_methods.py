@@ -25,6 +25,7 @@ import numpy as np
 from lissom.dynamics.configuration import difference, integrate, quaternion_joints
 from lissom.lie.arrays import se3_tangent_inverse, so3_tangent_inverse
 from lissom.model.model import Model
+from lissom.simulation.step_monitor import StepMonitor
 from lissom.stepping.adaptive import AdaptiveMotion, AdaptiveRun, state_parts, state_row
 from lissom.stepping.driver import (
     LEAST_STEP,
@@ -34,7 +35,7 @@ from lissom.stepping.driver import (
 )
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
-from lissom.stepping.state import StateDerivative
+from lissom.stepping.state import StateDerivative, configuration_scale
 from lissom.stepping.step_kernel import LONGEST_RUN, law_room, put_law, room_for, workspace_with_room
 
 
@@ -175,8 +176,10 @@ def adaptive_steps(
 ) -> Iterator[Point]:
     """Points at the wanted times, or at every step if times is None. The motion starts from `begin`, or from the
     checkpoint of a stream."""
-    adaptive, f = AdaptiveMotion(stepper, duration), stepper.f
+    adaptive, f, nq = AdaptiveMotion(stepper, duration), stepper.f, stepper.model.nq
+    monitor = step_monitor(stepper.scheme, duration, stepper.rtol, configuration_scale(stepper.model))
     parts = {"f": f, "stepper": stepper, "control": stepper.control, "adaptive": adaptive, "kernel": adaptive.kernel}
+    parts |= {"monitor": monitor}
     loop: Any = (begin, 0, 1) if f.checkpoint is None else restored(f, parts)
     here, steps, sample = loop
     output = _Output(stepper, here, times)
@@ -185,11 +188,17 @@ def adaptive_steps(
         stop = duration if due > duration * (1.0 - SAME_TIME) else due
         run = adaptive.steps(here, stop, steps)
         steps += len(run.t)
+        monitor.follow(run.t, run.rows[:, :nq])
         points = list(output.of(here, run, steps))
         here = run.last
         if here.t >= stop and stop < duration:
             here, sample = stepper.sampled(here), sample + 1
         yield from with_checkpoint(f, points, parts, (here, steps, sample))
+
+
+def step_monitor(scheme: Scheme, duration: float, rtol: float, scale: np.ndarray) -> StepMonitor:
+    """The monitor of adaptive steps of an implicit scheme."""
+    return StepMonitor(scheme.name, duration, np.inf, rtol, scale, scheme.error_power)
 
 
 @final

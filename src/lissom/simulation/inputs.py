@@ -25,7 +25,7 @@ from lissom.model.model import Model
 from lissom.portable import reduced
 from lissom.robot import formatting
 from lissom.robot.expression_programs import Steps, programs_of
-from lissom.robot.functions import Expression
+from lissom.robot.functions import Expression, held
 from lissom.robot.traced_functions import TracedFunction
 from lissom.stepping.feedback import native_law
 from lissom.stepping.state import ControlLaw, FunctionOfTime, constant_polynomials
@@ -84,11 +84,7 @@ class Samples:
         """The samples as SciPy's piecewise polynomial; None for a batch."""
         if self.u.ndim > 2:
             return None
-        times, pieces = self.pieces
-        c = np.zeros((max(pieces.shape[1], 1), len(times) + 1, self.u.shape[1]))
-        c[len(c) - pieces.shape[1] :, 1:-1] = np.swapaxes(pieces, 0, 1)
-        c[-1, 0], c[-1, -1] = self.u[0], self.u[-1]
-        return PPoly(c, np.concatenate([[times[0] - 1.0], times, [times[-1] + 1.0]]))
+        return held(np.swapaxes(self.pieces[1], 0, 1), self.t, self.u[0], self.u[-1])
 
     def __call__(self, t: float) -> np.ndarray:
         """The inputs at time t, shape (..., nu)."""

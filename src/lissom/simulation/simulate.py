@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import consistent_start
+from lissom.dynamics.assembly import consistent_start, require_motions_until
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contact_anchors, contacts_kernel, largest_depth, present_anchors
@@ -218,6 +218,7 @@ def _simulated(
         if isinstance(part, int | float | np.number) and part > 0 and duration / part > _MOST_STEPS:
             rule = f"duration: must be at most {_MOST_STEPS:g} times {name} = {part:g} s"
             raise ModelError(f"{rule} (got {duration:g} s)")
+    require_motions_until(model, float(duration))
     law = controller if period is None else None
     run, method, why = chosen_method(method, model.of_row(0, 1), law, dt)
     _check_anchors(model.of_row(0, 1), run, method)

@@ -48,6 +48,7 @@ from lissom.dynamics.contacts import (
 )
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
+from lissom.dynamics.kinematics import node_motion
 from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.start import default_start
 from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, StabilityWarning, keeping
@@ -771,12 +772,34 @@ def _load_steps(model: Model, closed: np.ndarray, u: np.ndarray, t: float, limit
             f"statics: {direct.remedy}{loose_contact(model, closed)}", direct.equilibrium(model, u, t)
         )
     if reached < 1.0:
+        rod = wound_rod(model, here.q)
+        why = (
+            f"an interval of the rod {rod!r} turns by nearly 2π, the most that it can; give the rod more gauss_points"
+            if rod
+            else f"{remedy}; the equilibrium may end there (a limit point): start from another q0"
+        )
         raise ConvergenceError(
-            f"statics: stopped at {reached:.4g} of the load after {here.iterations} iterations: {remedy}; the "
-            "equilibrium may end there (a limit point): start from another q0",
+            f"statics: stopped at {reached:.4g} of the load after {here.iterations} iterations: {why}",
             here.equilibrium(model, u, t, reached),
         )
     return here
+
+
+_NEARLY = 0.05  # a rod whose strains cannot grow by this fraction has an interval that turns by nearly 2π
+
+
+def wound_rod(model: Model, q: np.ndarray) -> str:
+    """The name of a rod with an interval that turns by nearly 2π at q (nq,); empty if there is none."""
+    links, neutral = model.links, model.neutral()
+    for name in model.rods:
+        k, more = links.names.index(name), q.copy()
+        own = model.dofs.q[links.v_start[k] + links.joint[k].nv : links.v_start[k + 1]]
+        more[own] += _NEARLY * (q[own] - neutral[own])
+        try:
+            node_motion(model, more, np.zeros(model.nv))
+        except ShapeError:
+            return name
+    return ""
 
 
 def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:

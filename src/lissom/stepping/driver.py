@@ -20,7 +20,7 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import contact_forces, present_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.loads import rows_of_times
-from lissom.errors import ConvergenceError, of_instance
+from lissom.errors import ConvergenceError, ShapeError, of_instance
 from lissom.launch.cores import states_per_launch
 from lissom.launch.workspace import Workspace, near_pairs_error
 from lissom.model.groups import NEAR_END
@@ -29,7 +29,7 @@ from lissom.model.model_batch import acts_alike
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.robot.bodies import Rod
 from lissom.stepping.schemes import Scheme, StepState
-from lissom.stepping.state import Checkpoint, StateDerivative
+from lissom.stepping.state import Checkpoint, StateDerivative, takes_state
 from lissom.stepping.step_kernel import (
     ends_of_stages,
     put_inputs,
@@ -87,15 +87,23 @@ def starting_accelerations(
     if not model.n_rows or h is None:
         return a, a, force, sizes
     part, later, slope = 1e-3 * h, [], rate(0.0, q, v, z)
+    known = np.ones(len(q), dtype=bool)
     for ahead in (part, 2.0 * part):
         moved = integrate(model, q, ahead * v + 0.5 * ahead**2 * a)
         there = prescribed_state(model, ahead, moved, v + ahead * a)
-        u = inputs(ahead, *there, z + ahead * slope)
-        later.append(accelerations(model, ahead, *there, u)[0])
+        try:
+            later.append(accelerations(model, ahead, *there, inputs(ahead, *there, z + ahead * slope))[0])
+        except ShapeError:
+            taken = np.array([takes_state(one, *row) for one, *row in zip(model.of_rows(len(q)), *there)])
+            if taken.all():
+                raise
+            known &= taken  # a robot cannot be in the other states, so that the step does not resolve the motion
+            there = np.where(taken[:, None], there[0], q), np.where(taken[:, None], there[1], v)
+            later.append(accelerations(model, ahead, *there, inputs(ahead, *there, z + ahead * slope))[0])
     change = scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * a) / (2.0 * part)
     scale = model.by_row(lambda one: one.dofs.scale, len(q))
     size, most = (np.max(np.abs(x) / scale, axis=1, initial=0.0) for x in (change, a))
-    is_resolved = size <= _RESOLVED * most
+    is_resolved = known & (size <= _RESOLVED * most)
     sizes[is_resolved] = h
     return a, np.where(is_resolved[:, None], a + change, a), force, sizes
 

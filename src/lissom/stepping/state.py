@@ -118,6 +118,13 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
     return True
 
 
+def configuration_scale(model: Model) -> np.ndarray:
+    """Natural size of each entry of q, (nq,); 1 for quaternions and their positions."""
+    scale, on_q = np.ones(model.nq), model.dofs.q >= 0
+    scale[model.dofs.q[on_q]] = model.dofs.scale[on_q]
+    return scale
+
+
 @final
 class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v, z), with the signatures that CVODE needs. It counts its evaluations.
@@ -150,11 +157,7 @@ class StateDerivative:
         )
         self.ready: Workspace | None = None
         self.known: dict[float, np.ndarray] = {}
-        scale = model.dofs.scale
-        q_scale = np.ones(model.nq)
-        on_q = model.dofs.q >= 0
-        q_scale[model.dofs.q[on_q]] = scale[on_q]
-        self.scale = np.concatenate([q_scale, scale, np.ones(len(law.carried))])
+        self.scale = np.concatenate([configuration_scale(model), model.dofs.scale, np.ones(len(law.carried))])
 
     @property
     def is_feedback(self) -> bool:

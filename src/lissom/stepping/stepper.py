@@ -1,7 +1,8 @@
 """Motions that advance step by step with inputs that the caller gives: of one robot, or of many copies for learning.
 
-The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot. Newton's matrix is kept from call to
-call. Inputs are those at the end of each step; this is of second order if inputs do not jump.
+The steps are implicit (newton_stages) and of one size, by SDIRK if no other scheme is given: it uses q and v of the
+start alone, so that inputs may jump between calls. `Stepper` moves one robot. Newton's matrix is kept from call to
+call.
 
 `Copies` moves many copies of a robot in one launch, each from its own start and with its own inputs. The buffers
 persist. Inputs are constant from call to call. A copy whose step fails takes it in parts, in further launches that do
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.actuation import input_rows, single_inputs
-from lissom.dynamics.assembly import consistent_start
+from lissom.dynamics.assembly import consistent_start, require_motions_until
 from lissom.dynamics.configuration import checked_configuration, single_configuration
 from lissom.dynamics.contacts import contact_anchors, largest_depth
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
@@ -45,7 +46,7 @@ from lissom.stepping.adaptive import AdaptiveMotion
 from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_of, restored
 from lissom.stepping.feedback import NativeLaw, law_in_kernels
 from lissom.stepping.python_stages import ImplicitSteps
-from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
+from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, sdirk
 from lissom.stepping.state import Checkpoint, ControlLaw, StateDerivative
 from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
@@ -79,8 +80,8 @@ class Snapshot:
 class Stepper:
     """A moving robot that advances step by step. It can be copied and pickled. One thread at a time may use it.
 
-    Inputs u act during a whole step. A fixed step evaluates them at its end, which is of second order if they do not
-    jump. The buffers are allocated once, so a step costs little more than its kernel. Newton's matrix is kept.
+    Inputs u act during a whole step. The default scheme is of second order although they jump from call to call. The
+    buffers are allocated once, so a step costs little more than its kernel. Newton's matrix is kept.
 
     Args:
         dt: step size [s].
@@ -88,7 +89,8 @@ class Stepper:
             None: one implicit step, which is divided only if Newton's method fails.
         controller: a feedback law f(t, q, v) of `ls.TracedFunction`, or None. The inputs are f(t, q, v) + u at all
             times of a step. Numbers that f reads besides its arguments are the present ones.
-        scheme: such as `sdirk()`. None is generalised-α, or with a tolerance `esdirk()`.
+        scheme: such as `generalized_alpha()`, which takes half the time and is of first order in jumps of the inputs.
+            None is `sdirk()`, or with a tolerance `esdirk()`.
         q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         v0: velocity before the start, shape (nv,) [unit of q per s]; None is rest. q0 is moved onto loops and
             prescribed motions, and v0 by `assemble_velocities`.
@@ -125,7 +127,7 @@ class Stepper:
             StateDerivative(self.model, no_inputs if law is None else law.control_law()),
         )
         self._varies = law is not None or TimeRows.are_needed(model)
-        scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
+        scheme = scheme or (sdirk() if tolerance is None else esdirk())
         if tolerance is not None:
             scheme.check_estimate()
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
@@ -255,6 +257,8 @@ class Stepper:
             row = single_inputs(self.model, u)  # raises the error
         if type(steps) is not int or steps < 0:
             steps = checks.integer(steps, "steps", least=0)
+        if self.model.n_motions:
+            require_motions_until(self.model, self._t + self.dt * steps)
         if steps == 0:
             return
         self._begin()
@@ -401,7 +405,7 @@ class Copies:
         copies: number of copies.
         dt: step size [s].
         steps: number of steps of one `advance`.
-        scheme: None is generalised-α.
+        scheme: None is SDIRK.
         law: a feedback law, which adds to the inputs; None: no law.
     Fields:
         q, v: states (copies, nq) and (copies, nv), which `place` and `advance` change.
@@ -417,7 +421,7 @@ class Copies:
         self.model, self.n = _checked(model), checks.integer(copies, "copies", least=1)
         self.dt = checks.number(dt, "dt", above=0.0)
         self.steps = checks.integer(steps, "steps", least=1)
-        scheme, n, most = scheme or generalized_alpha(), self.n, self.steps
+        scheme, n, most = scheme or sdirk(), self.n, self.steps
         self._times: TimeRows | None = None
         alike = law is None and not TimeRows.are_needed(model)
         self.w = private_workspace(model, n, most, 0 if alike else TimeRows.rows(scheme, n, most), law)
@@ -516,6 +520,8 @@ class Copies:
             indices (k,) of copies for which Newton's method found no step. They keep their last state.
         """
         motions, taken, before = self._motions, self._taken, self._motions.steps.copy()
+        if self.model.n_motions:
+            require_motions_until(self.model, self.dt * (int(taken.max(initial=0)) + self.steps))
         moving = motions.all if rests is None else np.flatnonzero(~rests)
         motions.put_inputs(u, self.steps)
         self.w.host["h"][:, 1 : self.steps + 1] = self.dt
