@@ -222,8 +222,9 @@ def put(tables: dict[str, str]) -> None:
     """The tables into the manual, between their marks."""
     page = PAGE.read_text(encoding="utf-8")
     for name, text in tables.items():
-        place = re.compile(rf"(<!-- {name} -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
-        page = place.sub(lambda found, text=text: f"{found[1]}{text}{found[2]}", page)
+        place = re.compile(rf"<!-- {name} -->\n(?:(?!<!--).)*<!-- end -->", re.DOTALL)
+        page, count = place.subn(f"<!-- {name} -->\n\n{text}\n\n<!-- end -->", page)
+        assert count == 1, f"{PAGE.name} has no place for the table of {name}"
     PAGE.write_text(page, encoding="utf-8")
 
 
