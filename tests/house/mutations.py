@@ -482,8 +482,8 @@ MUTATIONS = (
     Mutation(
         "the list of near pairs is never renewed",
         "forces/contact.py",
-        "        if not (wp.dot(moved, moved) < limit):\n            return 1",
-        "        if not (wp.dot(moved, moved) < limit):\n            return 0",
+        "if not (square < limit * limit):",
+        "if not (square < limit * limit) and square < 0.0:",
         ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),
     ),
     Mutation(
