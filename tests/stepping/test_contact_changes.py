@@ -129,6 +129,22 @@ def test_all_drivers_take_the_same_steps():
     assert stepper.state.q[6] == pytest.approx(0.015, abs=1e-4)
 
 
+def test_boxes_that_fly_towards_each_other_meet():
+    """Two boxes, near each other from the start, both move until they touch. That a pair is surely open, by the way of
+    the farther one, must count the ways of both."""
+    robot = ls.Robot("pair", gravity=(0, 0, 0))
+    body = ls.RigidBody.box(0.08, 0.08, 0.08, material=MATERIALS["rubber"])
+    for name in ("left", "right"):
+        robot.add_link(name, body, ls.JointFree())
+    robot.add_mutual_contacts()
+    model = robot.build()
+    q, v = model.neutral(), np.zeros(model.nv)
+    q[4], q[11], v[3], v[9] = -0.045, 0.045, 0.5, -0.5  # 10 mm apart
+    motion = ls.simulate(model, 0.05, q, v, dt=1e-3)
+    assert 0.0 < motion.statistics.deepest < 3e-3
+    assert motion.v[-1, 3] < -0.1 and motion.v[-1, 9] > 0.1
+
+
 def test_rest_stays_rest():
     """A body at rest stays where it is, without plastic steps or parts."""
     model = dropped(ls.RigidBody.box(0.05, 0.04, 0.03, density=1200))
