@@ -128,7 +128,7 @@ GIVEN = {"link": "arm", "link_or_frame": "arm", "s": 0.5, "duration": 0.01, "tar
          "y": {"t": 0.001}, "dt": 1e-3, "method": "sdirk", "steps": 3, "multipliers": np.zeros(0), "force": np.zeros(0),
          "parameters": ["arm.material.young"], "measured": {"arm": np.zeros((1, 3))}, "frames": ["arm"], "t": 0.0,
          "derivative": 0.1, "proportional": 1.0, "inputs": 1.0, "state": 1.0, "law": lambda t, q, v, gains: gains,
-         "gains": np.zeros(1), "accelerations": np.zeros(2)}  # fmt: skip
+         "gains": np.zeros(1), "path": "never_written.mat", "accelerations": np.zeros(2)}  # fmt: skip
 
 
 def takers():

@@ -392,7 +392,10 @@ def test_what_is_refused():
     """One line that names the force and says why: Python functions, names, devices."""
     robot = floating(lambda robot, tree: robot)
     robot.add_force("push", "stone", lambda t, g, eta, u: np.zeros(6), inputs="a")
-    with pytest.raises(ls.ModelError, match=r"force 'push': function: must be an ls.TracedFunction of"):
+    with pytest.raises(
+        ls.ModelError,
+        match=r"force 'push': function: must be of \(t, g, eta\), and by name of q, v, J, J_dot \(got 'u'\)",
+    ):
         robot.build()
     for inputs, words in ((["tendon"], "name of an actuator"), (["a", "a"], "must differ"), ([3], "inputs")):
         robot = floating(lambda robot, tree: robot)

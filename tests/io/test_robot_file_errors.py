@@ -93,7 +93,7 @@ WRONG = {
     # values
     "negative length": ("length: 0.5", "length: -0.5", 16, ["link 'arm' > body: length: must be > 0 (got -0.5)"]),
     "not a number": ("length: 0.5", "length: .nan", 16, ["link 'arm' > body: length", "(got nan)"]),
-    "negative radius": ("[0.03, 0.015]", "[0.03, -0.1]", 17, ["> section: radius: must be > 0 (got -0.1)"]),
+    "negative radius": ("[0.03, 0.015]", "[0.03, -0.1]", 17, ["> section: radius: must be >= 0 (got -0.1)"]),
     "three radii": ("[0.03, 0.015]", "[1, 2, 3]", 17, ["section: radius", "(base, tip)", "[1, 2, 3]"]),
     "poisson out of range": (
         "young: 1.0e6",

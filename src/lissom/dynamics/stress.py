@@ -110,6 +110,7 @@ def stress(
         For a circle and a Poisson's ratio of 0.3 the largest stress of a shear force is 4 % larger.
     Source: Timoshenko and Goodier 1951.
     """
+    checks.require(bool(model.models) or isinstance(model, Model), "model", "must be a Model or a ModelBatch", model)
     if strength is not None:
         checks.number(strength, "strength", above=0.0)
     checks.integer(count, "count", least=4)

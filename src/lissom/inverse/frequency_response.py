@@ -108,7 +108,7 @@ def _small_motions(
     model: Model, equilibrium: Equilibrium, inputs: Any, output: Any
 ) -> tuple[_SmallMotions, tuple[str, ...]]:
     """The matrices of (1), and the names of the inputs."""
-    checks.require(isinstance(model, Model) and not model.models, "model", "must be one Model", model)
+    checks.require(not model.models and isinstance(model, Model), "model", "must be one Model", model)
     for name, size in (("q", model.nq), ("v", model.nv), ("u", model.nu)):
         shape = np.asarray(getattr(equilibrium, name, None)).shape
         if shape != (size,):

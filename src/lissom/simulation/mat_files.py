@@ -54,7 +54,7 @@ def save_mat(model: Model, path: str | os.PathLike[str], q: ArrayLike | None = N
     Raises:
         ShapeError: another ending of the file, or the argument and its expected shape. ModelError: not one Model.
     """
-    checks.require(isinstance(model, Model) and not model.models, "model", "must be one Model", model)
+    checks.require(not model.models and isinstance(model, Model), "model", "must be one Model", model)
     q = single_configuration(model, model.neutral() if q is None else q, "q")
     at: dict[str, Any] = {"q": q, "M": mass_matrix(model, q), "K": stiffness_matrix(model), "D": damping_matrix(model)}
     at |= {"B": actuation_matrix(model, q), "F": external_force(model, q)[:, None]}

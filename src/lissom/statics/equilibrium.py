@@ -352,6 +352,7 @@ _DESCENTS = 20  # largest work of descents, relative to the work of the solve
 _LEAST_ITERATIONS = 30  # smallest work of the solve that this ratio assumes
 _LARGEST = 1e150  # largest absolute value of an input
 _QUICK, _QUICK_PART = 8, 15  # iterations from a given start after which its branch is followed, and of parts of it
+_BEGUN = 0.1  # part of the way to an equilibrium up to which a start that leads nowhere has no branch
 _RANK = 1e-10  # relative size of singular values of constraint rows that count as zero
 _SAME = 1e-6  # equilibria closer than this count as the same
 _AT_ONCE = 512  # rows of a batch in one launch; more would delay the progress bar and Ctrl-C without being faster
@@ -609,6 +610,8 @@ def _followed(
     end, reached, why = raised(replace(start, iterations=direct.iterations), released)
     if reached == 1.0:
         return end, ""
+    if reached < _BEGUN:  # q0 is a guess rather than the neighbour of an equilibrium
+        return direct, ""
     return replace(direct, iterations=end.iterations), f"at {100.0 * reached:.3g} % of the release from q0: {why}"
 
 

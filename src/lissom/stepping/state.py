@@ -297,8 +297,9 @@ class StateDerivative:
         host = w.host
         out[:nq], out[nq:end] = host["q_dot"][0], host["a"][0]
         if w.status[0] != 0 or (self.model.joint_couplings.has_ends and self.model.joint_couplings.without_value(q)):
-            out[nq:end] = np.nan
             self._refused(w)
+            if self.left_span:
+                out[nq:end] = np.nan
         if len(z):
             out[end:] = self.law.rate(t, seen, v, z)
 
