@@ -6,6 +6,9 @@ from gallery.examples import drawn, example
 
 STEPS = "adaptive steps", "steps of 2 ms"
 
+# Rolling and sliding with friction that sticks takes many adaptive steps, which the warning rightly says
+pytestmark = pytest.mark.filterwarnings("ignore::lissom.StepWarning")
+
 
 # ---- Painlevé's rod
 

@@ -678,16 +678,16 @@ def renew_near(t: Tables, s: Scratch, i: int):
     if s.near.count[i] >= 0:
         limit = so3.HALF * t.contacts.margin
         farthest = wp.float64(0.0)
-        is_finite = wp.int32(1)
+        serves = wp.int32(1)
         for k in range(t.contacts.watched.shape[0]):
             ball = t.contacts.watched[k]
             moved = ball_in_world(t, s, i, ball) - s.near.listed_position[i, ball]
             square = wp.dot(moved, moved)
             farthest = wp.max(farthest, square)
             if not (square < limit * limit):
-                is_finite = 0
+                serves = 0
         s.near.moved[i] = wp.sqrt(farthest)
-        if is_finite == 1:
+        if serves == 1:
             return
     list_near(t, s, i)
 
