@@ -439,7 +439,7 @@ def main() -> None:
     if "pustina" in sys.argv[1:]:
         pustina()
         return
-    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
+    buffers.MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
     print(
         f"calibration: inverse dynamics of the chain of 4 rods, in kernel, {calibration:.2f} µs; all in units of it\n"

@@ -177,7 +177,7 @@ def draw(found: dict[int, dict[str, Any]], path: str) -> None:
 
 def main() -> None:
     """Print a table for each order, and draw them where a path is given."""
-    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
+    buffers.MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     found = {order: table(order) for order in ORDERS}
     for order, ways in found.items():
         for name, rows in ways.items():

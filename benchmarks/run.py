@@ -50,7 +50,7 @@ def state(model: ls.Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def in_kernel(model: ls.Model) -> float:
     """Inverse dynamics of one instance inside a kernel [µs], one core."""
-    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
+    buffers.MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     q, v, a = (np.tile(x, (BATCH, 1)) for x in state(model))
     w, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
     return smallest(w.run) / BATCH

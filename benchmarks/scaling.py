@@ -172,7 +172,7 @@ def draw(rows: np.ndarray, path: str) -> None:
 
 def main() -> None:
     """Print the tables, and draw the first one where a path is given."""
-    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
+    buffers.MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     print(f"{'rods':>6s}{'dof':>6s}{'nodes':>7s}{'ID':>11s}{'derivatives':>13s}{'FD':>11s}   [µs]")
     rows = []
     for count in COUNTS:

@@ -253,7 +253,7 @@ def main() -> None:
     if kept is not None and kept.exists():
         draw(read(kept), path or "work_precision.png")
         return
-    buffers._MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
+    buffers.MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
     wanted = [x for x in sys.argv[1:] if x not in (path, str(kept))]
     print(f"calibration: inverse dynamics of the chain of 4 rods {calibration:.1f} µs")
