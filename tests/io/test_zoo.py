@@ -29,6 +29,14 @@ REFUSED = {  # files that describe no robot that can move, and the rule that the
     "ur10e.urdf": "must move some mass",
     "ur3.urdf": "must have one link that hangs on no joint",
 }
+WITHOUT_SHAPES = {  # files whose geometry is drawn only, or set to touch nothing
+    "TwoDofs.urdf",
+    "alexander_v1.lowerBodyOnly.urdf",
+    "human.urdf",
+    "simple_humanoid_classical.urdf",
+    "swimmer.xml",
+    "ur10e.xml",
+}
 
 
 def place_of(package, *path):
@@ -99,8 +107,9 @@ def test_falls_on_a_floor(path, steps):
             ls.simulate(loaded(path).build(), 0.01, dt=1e-3)
         return
     found = above_floor(loaded(path))
+    assert (found is None) == (path.name in WITHOUT_SHAPES)  # else a reader lost collision geometry
     if found is None:
-        pytest.skip("the file has no collision geometry")
+        return
     model, q, floor = found
     mass, gravity = float(model.links.mass.sum()), -float(model.description.gravity[2])
     t = np.linspace(0.0, DURATION, 151)
