@@ -78,17 +78,21 @@ def motions(model: ls.Model, duration: float) -> tuple[np.ndarray, list[ls.Traje
     ]
 
 
-def held(stiffness: float) -> tuple[float, float]:
-    """Largest depth [m] and the sum of the wall's forces [N] on the arm in equilibrium under HELD."""
-    model = robot(stiffness).build()
-    found = ls.solve_statics(model, HELD, start_of_statics())
-    depth = np.maximum(depths(model, found.q), 0.0)
-    return float(depth.max()), float((stiffness * depth**EXPONENT).sum())
+def held(walls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Largest depths [m], and the sums of the forces [N] of ever stiffer walls, on the arm in equilibrium under HELD."""
+    q, depth, force = start_of_statics(), np.zeros(len(walls)), np.zeros(len(walls))
+    for k, stiffness in enumerate(walls):
+        model = robot(stiffness).build()
+        q = ls.solve_statics(model, HELD, q).q
+        d = np.maximum(depths(model, q), 0.0)
+        depth[k], force[k] = d.max(), (stiffness * d**EXPONENT).sum()
+    return depth, force
 
 
 def start_of_statics() -> np.ndarray:
-    """The arm bent against the wall that is softest: where all others start."""
-    return ls.solve_statics(robot(1e3).build(), HELD).q
+    """The arm bent against a soft wall, from which that of a stiffer one follows."""
+    softest = ls.solve_statics(robot(1e3).build(), HELD)
+    return ls.solve_statics(robot(1e4).build(), HELD, softest.q).q
 
 
 def slope(stiffness: Any, depth: Any) -> float:
@@ -107,7 +111,7 @@ def main(out: str | Path | None = None, duration: float = DURATION, states: int 
     METHODS_STUDY["derivatives_along"](model, dataclasses.replace(part, t=part.t[:1]))  # loads the kernels
     derivative, cost = METHODS_STUDY["derivatives_along"](model, part)
     single = one_by_one(model, part)
-    static, force = np.array([held(k) for k in WALLS]).T
+    static, force = held(WALLS)
     moving = [depths(model, softer(k, duration, times)).max() for k in SOFTER]
     depth = depths(model, found[0].q)
     clear = np.abs(depth[shown]).min(axis=1) > 1e-4

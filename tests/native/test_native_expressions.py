@@ -1,12 +1,14 @@
-"""The machine of expressions in kernels against NumPy's, and the empty one of kernels that serve none."""
+"""The machines of expressions in kernels against NumPy's and mpmath's, and the empty ones of kernels that serve none."""
 
+import mpmath
 import numpy as np
 import pytest
 import warp as wp
 
-from lissom.lie.types import EXPRESSIONS, RARE, kernel_options, vec6
-from lissom.robot.expression_programs import Operation, jet, linked, program
+from lissom.lie.types import EXPRESSIONS, PROGRAMS, RARE, kernel_options, vec6
+from lissom.robot.expression_programs import Operation, has_corners, jet, linked, program
 from lissom.stepping.step_sizes import evaluate
+from lissom.systems.couplings import program_jet
 
 TEXTS = ["sin(3*t)/2", "cos(t)**2", "tan(t/3)", "sinh(t) - cosh(2*t)", "tanh(t/2)", "exp(-t**2)", "log(1 + t**2)",
          "sqrt(2 + t)", "arcsin(0.4*t) + arccos(0.3*t)", "arctan(t)", "t**2.5", "2**t", "(1 + t)**t",
@@ -57,3 +59,58 @@ def test_jets(text):
 def test_kernels_without_expressions():
     """The function is empty there."""
     assert not ran(EMPTY, [(Operation.TIME, 0.0), (Operation.PUT_VALUE, 0.0)], 2.0).any()
+
+
+def jet_kernel(serves):
+    """One that evaluates a function of a coupling."""
+
+    @wp.kernel(module="unique", module_options=kernel_options((*RARE, *serves)))
+    def run_jet(start: int, x: wp.float64, code: wp.array(dtype=wp.int32), numbers: wp.array(dtype=wp.float64),
+                out: wp.array(dtype=vec6)):  # fmt: skip
+        out[0] = program_jet(start, x, code, numbers)
+
+    return run_jet
+
+
+COUPLING, NO_COUPLING = jet_kernel((PROGRAMS,)), jet_kernel(())
+SMOOTH = [k for k, text in enumerate(TEXTS) if not has_corners(program(text, "t"))]  # others couple no joints
+MPMATH = {"arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan}
+
+
+def differentiated(text, x, order):
+    """A derivative of an expression of t at x, with 50 digits."""
+    with mpmath.workdps(50):
+        names = {**vars(mpmath), **MPMATH}
+        return float(mpmath.diff(lambda t: eval(text, names, {"t": t}), mpmath.mpf(x), order))
+
+
+def coupled(made, texts, index, x):
+    """Results of the program of one of several expressions in a row."""
+    parts, code, numbers, starts = [linked(program(text, "t")) for text in texts], [], [], []
+    for own, values in parts:
+        own = own.copy()
+        own[own[:, 0] == Operation.NUMBER, 1] += len(numbers)
+        starts.append(len(code))
+        code.extend(own.tolist())
+        numbers.extend(values)
+    arrays = [wp.array(np.ravel(code).astype(np.int32), device="cpu"), wp.array(np.array(numbers), device="cpu")]
+    out = wp.zeros(1, dtype=vec6, device="cpu")
+    wp.launch(made, dim=1, inputs=[starts[index], x, *arrays, out], device="cpu")
+    return out.numpy()[0]
+
+
+@pytest.mark.parametrize("k", SMOOTH, ids=lambda k: TEXTS[k])
+def test_three_derivatives_of_couplings(k):
+    """program_jet( gives the value and three derivatives of the program that begins at its first argument."""
+    for x in TIMES:
+        found, orders = coupled(COUPLING, TEXTS, k, x), range(4)
+        if TEXTS[k] == "log(t - 1)" and x < 1.0:
+            assert np.isnan(found[0])
+            continue
+        expected = [differentiated(TEXTS[k], x, order) for order in orders]
+        np.testing.assert_allclose(found, [*expected, 0.0, 0.0], rtol=1e-13, atol=1e-13)
+
+
+def test_kernels_without_functions_of_couplings():
+    """The function is empty there."""
+    assert not coupled(NO_COUPLING, ["t"], 0, 2.0).any()

@@ -130,6 +130,8 @@ def test_arguments_are_checked(model):
         Stepper(model, DT, q0=np.zeros(model.nq + 1))
     with pytest.raises(ls.ShapeError, match="u"):
         Stepper(model, dt=DT).step(np.zeros(model.nu + 1))
+    with pytest.raises(ls.ModelError, match=r"^scheme: must be a Scheme, such as ls\.sdirk\(\) .* \(got 'sdirk'\)"):
+        ls.Stepper(model, DT, scheme="sdirk")
 
 
 @pytest.mark.parametrize("tolerance", [None, 1e-5])
@@ -163,7 +165,7 @@ def test_snapshots_of_other_steppers_are_refused(model):
     same = pickle.loads(pickle.dumps(model))
     others = {
         "dt": ls.Stepper(model, 2.0 * DT),
-        "scheme, here sdirk": ls.Stepper(model, DT, scheme=ls.sdirk()),
+        "scheme, here generalized_alpha": ls.Stepper(model, DT, scheme=ls.generalized_alpha()),
         "tolerance": ls.Stepper(model, DT, tolerance=1e-5),
         "model, here the model 'arm'": ls.Stepper(stiffer, DT),
         "model": ls.Stepper(arm(3), DT),
@@ -173,6 +175,9 @@ def test_snapshots_of_other_steppers_are_refused(model):
         with pytest.raises(ls.ModelError, match=f"^snapshot: must be of a stepper with the same {name}"):
             stepper.restore(snapshot)
         assert np.array_equal(stepper.state.q, before.q)
+    named = ls.Stepper(model, DT, scheme=ls.sdirk())  # the default by its name
+    named.restore(snapshot)
+    assert named.state.t == 0.0
     again = ls.Stepper(same, DT)  # the same model, built again
     again.restore(pickle.loads(pickle.dumps(snapshot)))
 

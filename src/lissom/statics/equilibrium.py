@@ -616,10 +616,10 @@ def _followed(
 
 
 def _warn_of_branch(k: int, count: int, ended: str) -> None:
-    """Issue a StabilityWarning: the equilibrium found is not on the branch of q0."""
+    """Issue a StabilityWarning: the equilibrium found may be on another branch than that of q0."""
     where = f"instance {k} of {count}: " if count > 1 else ""
     warnings.warn(
-        f"statics: {where}the equilibria that follow from q0 end {ended}; the result is another equilibrium. Take "
+        f"statics: {where}the equilibria that follow from q0 end {ended}; the result may be another one. Take "
         "smaller steps from the last one, or ls.continuation",
         StabilityWarning,
         stacklevel=4,

@@ -59,6 +59,7 @@ RTOL, ATOL = 1e-5, 1e-7  # tolerances of Newton's iteration; such errors are not
 _LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # smallest part of a step that is tried
 _LONGEST = 64  # largest number of steps in one launch of a stepper
 _ARRAYS = ("q", "v", "a", "ahead", "force", "before", "force_before")  # of a state
+_SCHEMES = "must be a Scheme, such as ls.sdirk() or ls.generalized_alpha(), or None"
 _STATES_PER_LAUNCH = 64  # number of starts whose accelerations are computed in one launch
 
 
@@ -114,6 +115,8 @@ class Stepper:
         t: float = 0.0,
     ) -> None:
         self.dt = checks.number(dt, "dt", above=0.0)
+        checks.require(scheme is None or isinstance(scheme, Scheme), "scheme", _SCHEMES, scheme)
+        scheme = scheme or (sdirk() if tolerance is None else esdirk())
         self._lock, self._given = Lock(), {"tolerance": tolerance, "controller": controller, "scheme": scheme}
         self._built = model
         rtol = RTOL if tolerance is None else checks.number(tolerance, "tolerance", above=0.0)
@@ -127,7 +130,6 @@ class Stepper:
             StateDerivative(self.model, no_inputs if law is None else law.control_law()),
         )
         self._varies = law is not None or TimeRows.are_needed(model)
-        scheme = scheme or (sdirk() if tolerance is None else esdirk())
         if tolerance is not None:
             scheme.check_estimate()
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
