@@ -79,7 +79,7 @@ def motions(model: ls.Model, duration: float) -> tuple[np.ndarray, list[ls.Traje
 
 
 def held(walls: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Largest depths [m], and the sums of the forces [N] of ever stiffer walls, on the arm in equilibrium under HELD."""
+    """Largest depths [m], and sums of the forces [N] of ever stiffer walls, on the arm in equilibrium under HELD."""
     q, depth, force = start_of_statics(), np.zeros(len(walls)), np.zeros(len(walls))
     for k, stiffness in enumerate(walls):
         model = robot(stiffness).build()

@@ -1,4 +1,4 @@
-"""The machines of expressions in kernels against NumPy's and mpmath's, and the empty ones of kernels that serve none."""
+"""The machines of expressions in kernels against NumPy and mpmath, and the empty ones of kernels that serve none."""
 
 import mpmath
 import numpy as np
