@@ -110,6 +110,23 @@ def test_too_many_near_pairs_are_reported(name):
     assert str(caught.value) == text
 
 
+def test_bodies_that_move_into_each_other_on_the_way_to_rest():
+    """A stack whose upper box leans over its edge has no equilibrium. The search, in which boxes come to lie in each
+    other, says so, not that the buffers are too small for these trial states."""
+    robot = ls.Robot("stack", near_pairs=64)
+    for name in ("lower", "upper"):
+        robot.add_link(name, ls.RigidBody.box(0.1, 0.1, 0.05, density=1000), ls.JointFree())
+    robot.add_contact("floor", ls.EVERYTHING, ls.ShapePlane())
+    robot.add_mutual_contacts()
+    model = robot.build()
+    q = model.neutral().reshape(2, 7)
+    with pytest.raises(ls.ModelError, match="near_pairs must hold the pairs"):  # both boxes at one place
+        ls.solve_statics(model, q0=q.ravel())
+    q[:, 6], q[1, 4] = (0.025 - 1e-6, 0.075 - 2e-6), 0.06
+    with pytest.raises(ls.ConvergenceError, match=r"no step .* reduces the error; start nearer an equilibrium"):
+        ls.solve_statics(model, q0=q.ravel())
+
+
 def drop(exponent):
     """A ball 0.2 m above a floor without damping."""
     robot = ls.Robot("drop")

@@ -54,7 +54,7 @@ from lissom.dynamics.start import default_start
 from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, StabilityWarning, keeping
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
-from lissom.launch.workspace import batch_of, flat, leading
+from lissom.launch.workspace import batch_of, flat, leading, near_pairs_error
 from lissom.model.groups import NEAR_END
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -64,6 +64,7 @@ from lissom.statics.descent import EIGENVALUES, Descent
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import (
     CONVERGED,
+    CROWDED,
     NO_STEP,
     NOT_FINITE,
     SINGULAR,
@@ -363,6 +364,7 @@ _REMEDIES = {
     NOT_FINITE: "the tangent stiffness is not finite",
     SINGULAR: "the tangent stiffness is singular",
     NO_STEP: "no step along Newton's direction reduces the error",
+    CROWDED: "more pairs of balls and obstacles are near than near_pairs holds",
     TOO_MANY: "{limit} iterations were not enough; raise max_iterations",
 }
 
@@ -507,6 +509,8 @@ def _search(
     force = (_forces_at_rest if sticks else _balancing_forces)(model, rows[0], rows[1], t)
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, limits)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
+        if end.remedy == _REMEDIES[CROWDED]:
+            raise near_pairs_error(model)
         try:
             start = Iterate(begin, force[k], end.iterations, "")
             if model.contacts.sticks:
@@ -763,8 +767,10 @@ def _load_steps(model: Model, closed: np.ndarray, u: np.ndarray, t: float, limit
     if here.remedy and model.n_rows:
         here = _mounted(model, start, u, t, limits, here)
     if here.remedy:
-        raise ConvergenceError(f"statics: Newton's method finds no equilibrium even of the unloaded robot: "
-                               f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
+        why = f"Newton's method finds no equilibrium even of the unloaded robot: {here.remedy}"
+        if here.remedy == _REMEDIES[CROWDED]:  # the neutral configuration puts bodies into each other
+            why = f"{direct.remedy}; start nearer an equilibrium"
+        raise ConvergenceError(f"statics: {why}", direct.equilibrium(model, u, t))
 
     def loaded_by(here: Iterate, part: float) -> Iterate:
         return _newton(model, here.q[None], here.force[None], u[None], t, part, limits)[0]

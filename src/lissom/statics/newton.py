@@ -23,7 +23,6 @@ from lissom.dynamics.loads import put_python_forces, python_response
 from lissom.launch.workspace import Workspace, independent_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import is_folded
-from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
 from lissom.statics.newton_kernel import (
     BORDER,
     CHECKED_FROM,
@@ -155,8 +154,6 @@ def _run(w: Workspace) -> int:
     """Run to the next pause or the end. Returns the part at the pause, or how the iteration ended."""
     w.host["pause"][0, 0] = 1
     w.run()
-    if w.status[0] == STATUS_TOO_MANY_PAIRS:
-        w.raise_for_status()
     return int(w.host["pause"][0, 1])
 
 

@@ -26,7 +26,7 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import ITERATIVE_COST, Buffers, register_loops
 from lissom.launch.compiling import load_kernels
 from lissom.launch.prepare import TableOptions
-from lissom.launch.workspace import Workspace, near_pairs_error, workspace
+from lissom.launch.workspace import Workspace, workspace
 from lissom.lie import so3
 from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -44,7 +44,7 @@ Rows = wp.array2d(dtype=wp.float64)
 # The next part,
 BEGIN, RESIDUAL, MATRIX, BORDER, SOLVE, LIMIT, TRY, JUDGE = range(8)
 # or how the iteration ended. After SINGULAR and ROUNDING_STEP shortest steps follow.
-CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ROUNDING_STEP, NO_STEP, TOO_MANY = range(8, 15)
+CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ROUNDING_STEP, NO_STEP, TOO_MANY, CROWDED = range(8, 16)
 
 # Columns of `notes`, by instance: number of the iteration, size of the system, length of the step and of the last one,
 # whether the step is the final one, the tried fraction of it, whether the residual there is refused, whether the last
@@ -143,7 +143,7 @@ def take_residual(
     residual: wp.Function,
 ) -> int:  # fmt: skip
     """Residual at q with zeros for prescribed coordinates; afterwards the scratch s is that of q. The residual is
-    refused if a rod interval turns too far or a number is not finite."""
+    refused if a rod interval turns too far, more pairs are near than the buffers hold, or a number is not finite."""
     s.status[i] = 0
     residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, gravity, load, loops, x.residual)
     for e in range(t.prescribed.dof.shape[0]):
@@ -158,6 +158,8 @@ def take_residual(
     x.notes[i, REFUSED] = wp.where(refused, so3.ONE, so3.ZERO)
     if x.notes[i, ITERATION] > so3.ZERO:
         return JUDGE
+    if s.status[i] == STATUS_TOO_MANY_PAIRS:
+        return CROWDED
     return wp.where(refused, WOUND_UP, MATRIX)
 
 
@@ -456,8 +458,6 @@ def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
     `results` and `last_stiffness`."""
     w = newton_workspace(model, q, force, sought)
     w.run()
-    if (w.status == STATUS_TOO_MANY_PAIRS).any():
-        raise near_pairs_error(model)
     return w
 
 

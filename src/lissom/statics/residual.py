@@ -19,7 +19,7 @@ from lissom.errors import AccuracyWarning, ModelError, ShapeError
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
-from lissom.passes.scratch import STATUS_FULL_TURN
+from lissom.passes.scratch import STATUS_FULL_TURN, STATUS_TOO_MANY_PAIRS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -42,12 +42,13 @@ def static_residuals(
     The rows of prescribed coordinates are zero, because the forces of the motions balance them.
 
     Returns:
-        residuals (n, nv + n_rows), and a mask (n,) of configurations in which a rod interval turns too far.
+        residuals (n, nv + n_rows), and a mask (n,) of configurations in which a rod interval turns too far, or more
+        pairs are near than the buffers hold.
     """
     v = np.tile(steady_velocity(model, factor), (len(q), 1))
     w = run_residual(model, q, v, np.zeros_like(v), u, t, factor, force)
     rows = np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
-    refused = (w.status == STATUS_FULL_TURN) | ~np.isfinite(rows).all(axis=1)
+    refused = np.isin(w.status, (STATUS_FULL_TURN, STATUS_TOO_MANY_PAIRS)) | ~np.isfinite(rows).all(axis=1)
     if w.status[~refused].any():
         w.raise_for_status()
     rows[:, model.prescribed.dof] = 0.0
