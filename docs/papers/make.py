@@ -28,9 +28,9 @@ reason, and leads to the manual, the functions, and a script or test that shows 
 MEASURED = DOCS / "six_robots.md"
 LEGEND = """\
 Each row leads from an item of the paper to the page of the manual, the functions, and a script or test that shows it.
-The item works as in the paper, works partly, is missing, or is different here. Remarks in brackets say what differs,
-and why. Our numbers are those below the pictures of the gallery, which tests assert, or those of the page. Scripts run
-by `python SCRIPT`, tests by `python -m pytest -m "" TEST`, in a copy of the repository."""
+The item works as in the paper, works partly, is missing, or is different here; then follows what differs, and why. Our
+numbers are those below the pictures of the gallery, which tests assert, or those of the page. Scripts run by
+`python SCRIPT`, tests by `python -m pytest -m "" TEST`, in a copy of the repository."""
 FIELDS = ("paper", "item", "about", "state", "page", "names", "run", "ours", "theirs", "why")
 PLACE = re.compile(r"simulation|supplementary|table|figure|example|§|\(|[IVX]+\.")  # of an item, not its words
 STATES = ("works", "partly", "missing", "different")
@@ -120,9 +120,9 @@ def page(paper: str, known: dict[str, str]) -> str:
             heading = row["page"].split("#")[0].removesuffix(".md").replace("_", " ").replace("how to/", "")
             link = f"[{heading}](../{row['page']})" if heading else ""
             where = ", ".join(filter(None, (link, names)))
-            about = f"{row['about']} ({row['why']})" if row["why"] else row["about"]
+            state = f"{row['state']}: {row['why']}" if row["why"] else row["state"]
             shown = script(row["run"]), number(row["ours"], known), row["theirs"]
-            cells = row["item"], about, row["state"], where, *shown
+            cells = row["item"], row["about"], state, where, *shown
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -131,6 +131,8 @@ def script(run: str) -> str:
     """A script or a test, and the way from a script to its picture in the gallery."""
     if not run:
         return ""
+    if not run.startswith("examples/"):
+        return f"`{run}`"
     card = re.search(
         rf"### ([^\n]+)\n(?:(?!###).)*\]\(gallery/{Path(run).stem}\.jpg\)", GALLERY.read_text("utf-8"), re.DOTALL
     )
