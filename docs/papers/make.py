@@ -32,7 +32,7 @@ The item works as in the paper, works partly, is missing, or is different here; 
 numbers are those below the pictures of the gallery, which tests assert, or those of the page. Scripts run by
 `python SCRIPT`, tests by `python -m pytest -m "" TEST`, in a copy of the repository."""
 FIELDS = ("paper", "item", "about", "state", "page", "names", "run", "ours", "theirs", "why")
-PLACE = re.compile(r"simulation|supplementary|table|figure|example|§|\(|[IVX]+\.")  # of an item, not its words
+PLACE = re.compile(r"simulation|supplement|table|figure|example|§|\(|[IVX]+\.")  # of an item, not its words
 STATES = ("works", "partly", "missing", "different")
 PAPERS = {
     "pustina": (
