@@ -31,26 +31,54 @@ def test_pages_are_those_of_the_table(make):
     known, again = make.asserted(), "run: python docs/papers/make.py"
     for paper in make.PAPERS:
         assert (DOCS / "papers" / f"{paper}.md").read_text(encoding="utf-8") == make.page(paper, known), again
+    assert (DOCS / "papers" / "index.md").read_text(encoding="utf-8") == make.index(), again
     assert (DOCS / "gallery.md").read_text(encoding="utf-8") == make.gallery(), again
 
 
+def words(text):
+    """A text without line breaks."""
+    return " ".join(text.split())
+
+
 def test_rows_lead_to_what_exists(make):
-    """Purpose: every row has a page with its heading, functions that are public, a script, and an asserted number."""
-    known = make.asserted()
+    """Purpose: every row has a page with its heading, functions that are public, and a script or a test that is there;
+    our number is one that a test asserts, or stands on the page."""
+    asserted, measured = make.asserted(), make.measured()
     for row in make.rows():
         assert tuple(row) == make.FIELDS and row["paper"] in make.PAPERS and row["item"] and row["about"], row
         page, _, anchor = row["page"].partition("#")
-        text = (DOCS / page).read_text(encoding="utf-8")
+        text = (DOCS / page).read_text(encoding="utf-8") if page else ""
         headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
         slugs = {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
         assert not anchor or anchor in slugs, f"{row['item']}: {page} has no heading {anchor}"
         for name in row["names"].split():
             assert attrgetter(name)(ls) is not None
-        assert not row["run"] or (ROOT / row["run"]).is_file(), row["run"]
-        if row["ours"]:
-            kind, place = row["ours"].split(":", 1)
-            assert kind == "gallery" and place in known, f"{row['item']}: {place} is no number of the gallery"
-            assert place.split(":")[0] == Path(row["run"]).stem
+        path, _, test = row["run"].partition("::")
+        assert not path or (ROOT / path).is_file(), path
+        assert path.startswith("tests/") == bool(test), row["run"]
+        assert not test or f"\ndef {test}(" in (ROOT / path).read_text(encoding="utf-8"), row["run"]
+        kind, _, place = row["ours"].partition(":")
+        assert kind in ("", "gallery", "page", "table"), row["ours"]
+        if kind == "gallery":
+            assert place in asserted, f"{row['item']}: {place} is no number of the gallery"
+            assert place.split(":")[0] == Path(path).stem
+        elif kind == "table":
+            assert page == make.MEASURED.name and place in measured, f"{row['item']}: {page} has no {place}"
+        elif kind == "page":
+            assert place in words(text), f"{row['item']}: {page} does not say {place}"
+
+
+def test_states_have_their_reason(make):
+    """Purpose: an item that works leads to a page or is shown by a script or test; any other one has a reason. No item
+    has two rows, and each paper says how many there are of each state."""
+    rows = make.rows()
+    for row in rows:
+        assert row["state"] in make.STATES, row
+        assert row["page"] or row["run"] if row["state"] == "works" else row["why"], f"{row['paper']}: {row['item']}"
+    places = [(row["paper"], row["item"]) for row in rows]
+    assert sorted(set(places)) == sorted(places)
+    for paper, counts in make.counts().items():
+        assert sum(counts.values()) == sum(row["paper"] == paper for row in rows) > 70
 
 
 def test_every_example_of_a_paper_has_a_row(make):
