@@ -1,4 +1,8 @@
-"""Shared by all tests: one thread for linear algebra, whose matrices here are small, and what JAX compiles is kept.
+"""Shared by all tests: one thread for linear algebra, whose matrices here are small, kernels that serve many robots, and
+what JAX compiles is kept.
+
+Tests try many kinds of robots, each for a moment. Kernels composed for each of them would take most of the time on a
+machine that has compiled none (tests/launch/test_shared_kernels.py compares the two).
 
 JAX does not optimise: its functions run a few times here, and compiling them takes most of the time. All that it
 compiles is kept in the user's cache, where other processes, later runs and other checkouts find it, as Warp's kernels.
@@ -23,6 +27,7 @@ def _user_cache():
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+os.environ.setdefault("LISSOM_SHARED_KERNELS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_user_cache() / "lissom" / "jax_of_tests"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

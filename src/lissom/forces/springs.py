@@ -494,12 +494,12 @@ def _coupling_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """
     x = model.joint_couplings
     count, size = len(x.elastic_names), len(x.elastic_names) + len(x.elastic_ratio)
-    index, pieces = np.zeros((size, 4), dtype=np.int32), [np.zeros((size, 7))]
+    index, pieces = np.zeros((max(size, 1), 4), dtype=np.int32), [np.zeros((size, 7))]  # a first row for n = 0, too
     for e, (knots, coefficients) in enumerate(x.elastic_spring):
         rows = table_rows(knots, coefficients, 0.0)
         index[e] = *(count + x.elastic_start[e : e + 2]), sum(map(len, pieces)), len(rows)
         pieces.append(np.pad(rows, ((0, 0), (0, 1))))
-    index[count:, :2] = x.elastic_dof
+    index[count:size, :2] = x.elastic_dof
     pieces[0][:count], pieces[0][count:, 0] = x.elastic_law, x.elastic_ratio
     return index, np.vstack(pieces)
 

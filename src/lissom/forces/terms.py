@@ -11,6 +11,7 @@ Python calls, are forces on coordinates that are constant within a kernel; the r
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -56,6 +57,8 @@ TERMS = (
     driven_forces.TERM,
 )
 
+Present = tuple[tuple[int, tuple[Any, ...]], ...]  # places in TERMS, each with functions of a model's user
+
 
 class Acting(NamedTuple):
     """The functions of `term`, each composed of all terms of a model; force, stiffen and change take `acting` before
@@ -74,23 +77,45 @@ class Acting(NamedTuple):
     driven: int
 
 
+SHARED = "LISSOM_SHARED_KERNELS"  # environment variable: compose few kernels, with more than a model needs
+_OWN = (loads.USER_TERM, custom_actuators.TERM, driven_forces.TERM)  # terms of functions that a user wrote
+
+
 def acting_on(model: Model) -> Acting:
     """The composed terms of a model; models with the same terms and features share them and their kernels."""
     present = _present(model)
-    return _composed(present, _rare_features(model, present))
+    return _composed(*_shared(present, _rare_features(model, present)))
 
 
-def _present(model: Model) -> tuple[tuple[int, tuple[Any, ...]], ...]:
+def _shared(present: Present, kinds: tuple[str, ...]) -> tuple[Present, tuple[str, ...]]:
+    """Terms and features of the kernels for robots with these terms and features.
+
+    They are the same, unless the environment asks for kernels that many robots share: then robots with rare features
+    have all of them, and all terms that need no function of a user. Such kernels compile longer and run slower, but
+    far fewer of them are compiled where many kinds of robots are tried, as in tests.
+    """
+    if not (os.environ.get(SHARED) and kinds) or any(users for _, users in present):
+        return present, kinds
+    if CONTACTS in kinds and not {"MAP", "BODY"} & set(kinds):
+        return present, (SHAPES, *(kind for kind in kinds if kind != SHAPES))
+    own = {k for k, _ in present}
+    return (
+        tuple((k, ()) for k, term in enumerate(TERMS) if k in own or term not in _OWN),
+        ("MAP", "BODY", SHAPES, PROGRAMS, FEATURES),
+    )
+
+
+def _present(model: Model) -> Present:
     """The places in TERMS of the terms of a model, and their users' functions."""
     return tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model))
 
 
 def no_terms(model: Model) -> Acting:
     """The composition of no terms, with the features of a model."""
-    return _composed((), _rare_features(model, _present(model)))
+    return _composed((), _shared((), _rare_features(model, _present(model)))[1])
 
 
-def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...]) -> tuple[str, ...]:
+def _rare_features(model: Model, present: Present) -> tuple[str, ...]:
     """The rare features of a model with the terms `present`: its rare kinds of nodes and shapes, and FEATURES if it has
     another feature of passes/features. A robot whose only surroundings are contacts has CONTACTS instead, and RIGID if
     its links are rigid."""
@@ -110,7 +135,7 @@ def _rare_features(model: Model, present: tuple[tuple[int, tuple[Any, ...]], ...
 
 
 @cache
-def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str, ...]) -> Acting:
+def _composed(present: Present, kinds: tuple[str, ...]) -> Acting:
     """The composition of terms, given by their places in TERMS and their users' functions."""
     kinds_of_function = {
         "add": (no_wrench, _add_both),

@@ -1,0 +1,65 @@
+"""Kernels with more terms and features than a robot needs, which the tests share, against those composed for it."""
+
+import numpy as np
+import pytest
+from gradients.moving_robots import ROBOTS, start
+
+import lissom as ls
+from lissom.forces.terms import SHARED, acting_on
+
+
+def boxes():
+    """Two boxes that fall on a floor and on each other."""
+    robot = ls.Robot("boxes")
+    for name, height in (("lower", 0.06), ("upper", 0.15)):
+        placement = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, height], [0, 0, 0, 1]])
+        robot.add_link(name, ls.RigidBody.box(0.1, 0.1, 0.05, density=1000), ls.JointFree(), placement=placement)
+    robot.add_contact("floor", ls.EVERYTHING, ls.ShapePlane())
+    robot.add_mutual_contacts()
+    return robot
+
+
+def pressed():
+    """A rod that meets a floor."""
+    robot = ls.Robot("pressed")
+    material = ls.Material(young=1e6, density=1e3, damping_time=0.01)
+    rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=2, bending_z=1), material)
+    placement = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.02], [0, 0, 0, 1]])
+    robot.add_link("arm", rod, ls.JointRevolute((0, 1, 0)), placement=placement)
+    robot.add_contact("floor", "arm", ls.ShapePlane())
+    return robot
+
+
+def mapped():
+    """A table of poses as a joint, with a spring to the world."""
+    robot, points = ls.Robot("mapped"), np.array([-2.0, -1.1, -0.3, 0.4, 1.0, 1.9, 2.5])
+    way = ls.PoseSpline(points, points[:, None] * [0.0, 0.6, 0.8], 0.1 * points[:, None] ** 2 * [1.0, 0.0, 0.0])
+    robot.add_link("cam", ls.RigidBody.box(0.1, 0.1, 0.05, density=1000), ls.JointCustom(way, stiffness=2.0))
+    robot.add_spring("spring", "cam", ls.PathPoint(None, (0.3, 0.0, 0.2)), stiffness=30.0, rest=0.05)
+    return robot
+
+
+KINDS = {**ROBOTS, "boxes": boxes, "pressed": pressed, "mapped": mapped}
+
+
+def results(model):
+    """Numbers of functions of all kinds at a state, and of some steps."""
+    q, v = start(model)
+    u = 0.1 * np.ones(model.nu)
+    found = [ls.inverse_dynamics(model, q, v, v), ls.forward_dynamics(model, q, v, u), ls.mass_matrix(model, q)]
+    found += [ls.energy(model, q, v).total, *ls.forward_dynamics_derivatives(model, q, v, u)]
+    motion = ls.simulate(model, 0.1, q, v, u=u, dt=2e-3)
+    return [np.asarray(x) for x in (*found, motion.q, motion.v, motion.a)]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_shared_kernels_have_the_results_of_own_ones(name, monkeypatch):
+    """Terms and features that a robot does not need change nothing beyond rounding."""
+    monkeypatch.setenv(SHARED, "1")
+    model = KINDS[name]().build()
+    acting, shared = acting_on(model), results(model)
+    monkeypatch.delenv(SHARED)
+    model = KINDS[name]().build()
+    assert (acting_on(model) is acting) == (name == "soft")  # a plain robot has its own kernels in either case
+    for ours, theirs in zip(results(model), shared):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-10 * np.abs(ours).max(initial=1.0))
