@@ -641,6 +641,13 @@ MUTATIONS = (
         ("tests/inverse/test_inverse_kinematics.py", "-k", "pay_out"),
     ),
     Mutation(
+        "damping proves stability however large circulatory forces are",
+        "statics/stability.py",
+        "_MORE * (turn**2).sum()",
+        "0.0 * _MORE * (turn**2).sum()",
+        ("tests/statics/test_stability.py", "-k", "proves_stability"),
+    ),
+    Mutation(
         "the search of all unknowns keeps the stiffness of elastic tendons at constant lengths",
         "inverse/held_targets.py",
         "                K = K - k * np.outer(B[:, j], B[:, j])\n",

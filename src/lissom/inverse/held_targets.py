@@ -8,7 +8,7 @@ where each tendon counts as taut:
     r(q, z, λ) = ID(q, 0, 0) − f − B z − Aᵀ λ = 0,   c(q) = 0,   e(q) = 0                                 (1)
     P (δq; δλ) = (B z⁺ − B z − r; −c; e),   P = [K, −Aᵀ; A_q, 0; J, 0],   K = ∂r/∂q at constant z         (2)
     min |z⁺|²   with   N (B z⁺ − B z − r; −c; e) = 0,   low ≤ z⁺ ≤ high,   N P = 0                        (3)
-    g u = z/k + L₀ − L(q)   with the gain g of the input,   K = ∂r/∂q at constant u − k b bᵀ,   b = −∂L/∂q (4)
+    g u = z/k + L₀ − L(q),   K = ∂r/∂q at constant u − k b bᵀ,   b = −∂L/∂q,   g gain of the input        (4)
 
 (3) are the conditions on the inputs that remain if q and λ are eliminated from (2): one for each number that the
 targets fix, however many coordinates there are. If the targets fix all coordinates, they are the balance of forces at

@@ -59,7 +59,7 @@ from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import CONVERGED, Sought
-from lissom.statics.stability import growing
+from lissom.statics.stability import unstable_modes
 
 # -- by coordinates ---------------------------------------------------------------------------------------------------
 
@@ -428,7 +428,7 @@ def equilibria(
     at, push, _, why, stable = (np.array(part) for part in zip(*ends))
     there = why == CONVERGED
     for k in np.flatnonzero(there & ~stable):
-        stable[k] = not len(growing(model, at[k], u[k], t, push[k]))
+        stable[k] = unstable_modes(model, at[k], u[k], t, push[k]) == 0
     return unit_quaternions(model, at), push, there, stable & there
 
 
