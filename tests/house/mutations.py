@@ -641,6 +641,13 @@ MUTATIONS = (
         ("tests/inverse/test_inverse_kinematics.py", "-k", "pay_out"),
     ),
     Mutation(
+        "orientations of a driven joint jump by full turns",
+        "robot/edits.py",
+        "        found[k] += 2.0 * np.pi",
+        "        found[k] += 0.0 * np.pi",
+        ("tests/robot/test_pose_motions.py", "-k", "many_turns"),
+    ),
+    Mutation(
         "damping proves stability however large circulatory forces are",
         "statics/stability.py",
         "_MORE * (turn**2).sum()",
