@@ -3,8 +3,8 @@
 All are of Kirchhoff's kind (no shear, no elongation) and undamped, and are followed for 10 s in steps of 10 ms.
 
 The cantilevers bend in a plane by three modes. They start from the equilibrium under a horizontal force at the tip,
-50 N and 10 N, and are let go in gravity. The paper does not say where the clamp points; here it points down. The stiff
-rod is pulled into a hook (f l² / EI = 1000) and swings with vibrations that steps of 10 ms do not resolve.
+50 N and 10 N, and are let go in gravity. They hang from the clamp, as in the paper's appendix 2. The stiff rod is
+pulled into a hook (f l² / EI = 1000) and swings with vibrations that steps of 10 ms do not resolve.
 
 The flying rods bend both ways and twist by three modes each, without gravity. They lean in the plane of x and z, the
 loaded end at (0.6 l, 0, 0), the other at (0, 0, 0.8 l). The paper does not print the loads of its figure 6. For the
@@ -52,16 +52,22 @@ def leaning(down: float, aside: float) -> np.ndarray:
     return g
 
 
-def cantilever(name: str, stiffer: float = 1.0) -> tuple[ls.Model, np.ndarray]:
-    """A clamped rod that hangs, and its equilibrium under the force at the tip."""
+def cantilever(
+    name: str, stiffer: float = 1.0, force: float | None = None, *, held: bool = False
+) -> tuple[ls.Model, np.ndarray]:
+    """A clamped rod that hangs, and its equilibrium under a horizontal force at the tip; None is that of the paper.
+    With `held` the force acts until t = 0, so that the rod starts without acceleration, as in the paper's Algorithm 1.
+    """
     c = CANTILEVERS[name]
+    force = c["force"] if force is None else force
     robot = ls.Robot(f"{name} cantilever")
     material = ls.Material(young=stiffer * c["young"], poisson=0.5, density=c["density"])
     rod = ls.Rod(c["length"], ls.SectionCircle(c["radius"]), ls.BasisChebyshev(bending_y=2), material, gauss_points=10)
     robot.add_link("rod", rod, placement=leaning(1.0, 0.0))
     free = robot.build()
-    robot.add_point_load("pull", "rod", force=(c["force"], 0.0, 0.0))
-    return free, ls.solve_statics(robot.build()).q
+    robot.add_point_load("pull", "rod", force=lambda t: (force if t <= 0.0 else 0.0, 0.0, 0.0))
+    pulled = robot.build()
+    return pulled if held else free, ls.solve_statics(pulled).q
 
 
 def pulse(t: float) -> float:

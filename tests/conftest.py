@@ -1,5 +1,5 @@
-"""Shared by all tests: one thread for linear algebra, whose matrices here are small, kernels that serve many robots, and
-what JAX compiles is kept.
+"""Shared by all tests: one thread for linear algebra, whose matrices here are small, kernels that serve many robots,
+and what JAX compiles is kept.
 
 Tests try many kinds of robots, each for a moment. Kernels composed for each of them would take most of the time on a
 machine that has compiled none (tests/launch/test_shared_kernels.py compares the two).

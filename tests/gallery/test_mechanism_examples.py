@@ -178,6 +178,24 @@ def test_continuum_robot_runs_as_a_script(continuum, tmp_path):
     assert wire["tip moved by a quarter of the step [m]"] < 0.8 * swing
 
 
+def test_a_reading_that_keeps_the_printed_torques(continuum, redundant):
+    """Purpose: with a thousandth of the printed second moment and all torques as printed, the ramp moves the tip by
+    less than a thousandth of the leg, to the elastica, and each cycle of the torque tilts it by a third of the leg:
+    three times, where the paper sees two. The loop stays closed, and the robot comes back each time."""
+    case = continuum.TORQUES
+    assert case.moment == pytest.approx(1.5708e-11) and case.swing == continuum.SWING
+    numbers, _, motion = continuum.study(case)
+    shift = numbers["the same by the elastica [m]"]
+    assert 2.8e-4 < shift < 3.0e-4
+    assert numbers["tip nearer under constant torques [m]"] == pytest.approx(shift, rel=1e-4)
+    assert numbers["loop residual"] < 1e-10 and numbers["asymmetry of the symmetric part [m]"] < 1e-9
+    assert 0.29 < numbers["largest tilt [m]"] < 0.34
+    assert numbers["tip moved by a quarter of the step [m]"] < 0.1 * numbers["largest tilt [m]"]
+    up = motion.tip[:, 1] > 0.15
+    swinging = (motion.t > continuum.SWINGS) & (motion.t < continuum.STILL)
+    assert (np.diff(up.astype(int)) == 1).sum() == 3 and not up[~swinging].any()
+
+
 def test_steps_of_the_continuum_robot_are_of_second_order(continuum, redundant):
     """Purpose: tip and force of the pin on the ramp converge with the square of steps that resolve all ten modes."""
     model = continuum.planar(continuum.SOFT)

@@ -1,6 +1,9 @@
 """The single-rod benches of Boyer 2023: constants of free flight, and errors that must fall with the step."""
 
+import importlib.util
+import sys
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,29 @@ KEPT = ("linear momentum off the impulse", "change of angular momentum", "spread
 def rods():
     """The example as a module."""
     return example("single_rods")
+
+
+@lru_cache(maxsize=1)
+def planar():
+    """The methods without the library, as a module."""
+    path = Path(__file__).parents[2] / "benchmarks" / "planar_rod.py"
+    spec = importlib.util.spec_from_file_location("planar_rod_methods", path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def alone(name, stiffer=1.0, n_modes=3):
+    """A cantilever without the library."""
+    data = {key: value for key, value in rods().CANTILEVERS[name].items() if key != "force"}
+    data["young"] *= stiffer
+    return planar().PlanarRod(**data, n_modes=n_modes)
+
+
+def in_plane(model, q):
+    """Tips (..., 2) down and aside."""
+    return ls.frame_pose(model, q, "rod")[..., [2, 0], 3] * (-1, 1)
 
 
 def test_all_four_rods_and_their_picture(tmp_path):
@@ -106,3 +132,115 @@ def test_long_steps_are_stable_at_every_stiffness(name, stiffer):
     E = ls.energy(model, motion.q, motion.v).total
     hanging = ls.energy(model, model.neutral(), np.zeros(model.nv)).total
     assert E.max() - E[0] < 1e-6 * (E[0] - hanging)
+
+
+def test_the_tangent_of_the_reference():
+    """The derivatives of the rod without the library are its central differences, to ten digits."""
+    rng = np.random.default_rng(0)
+    for name in ("soft", "stiff"):
+        rod = alone(name)
+        q, v, a = rng.normal(size=(3, 3)) / np.sqrt(rod.length)
+        J = rod.residual(q, v, a, (3.0, 5.0))[1]
+        h = 1e-5
+        ends = [[rod.residual(q + s * e, v + 3.0 * s * e, a + 5.0 * s * e)[0] for s in (h, -h)] for e in np.eye(3)]
+        np.testing.assert_allclose(
+            J.T, [(ahead - behind) / (2 * h) for ahead, behind in ends], atol=1e-8 * np.abs(J).max()
+        )
+
+
+@pytest.mark.parametrize("name", ["soft", "stiff"])
+def test_the_rod_without_the_library_agrees(name):
+    """Its equilibrium is the library's, up to the ten Gauss points of the example; Algorithm 1 with the force until t =
+    0 takes the tip where the library's Newmark takes it, and explicit steps take it where bdf takes it."""
+    rod, force = alone(name), 50.0 if name == "soft" else 0.01
+    q = rod.rest(force)
+    model, start = rods().cantilever(name, force=force, held=True)
+    near = 2e-4 * rod.length
+    np.testing.assert_allclose(rod.tip(q), in_plane(model, start), atol=near)
+    steps = rod.newmark(q, 0.01, 0.5)
+    found = ls.simulate(model, 0.5, start, method="newmark", dt=0.01)
+    np.testing.assert_allclose(steps.tip, in_plane(model, found.q), atol=5 * near)
+    exact = ls.simulate(model, 0.5, start, method="bdf", rtol=1e-8, atol=1e-10, t_eval=steps.t)
+    np.testing.assert_allclose(rod.explicit(q, 0.5, 1e-8).tip, in_plane(model, exact.q), atol=5 * near)
+
+
+LONG = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+def long_steps(name, stiffer, force):
+    """Number of steps and the largest energy over the first one, by Newmark's scheme in steps of 0.1 s for 10 s."""
+    model, q0 = rods().cantilever(name, stiffer, force, held=True)
+    motion = ls.simulate(model, 10.0, q0, method="newmark", dt=0.1)
+    E = ls.energy(model, motion.q, motion.v).total - ls.energy(model, model.neutral(), np.zeros(model.nv)).total
+    return motion.statistics.steps, E.max() / E[0]
+
+
+@pytest.mark.parametrize("stiffer", LONG)
+def test_newmark_holds_the_soft_cantilever_in_long_steps(stiffer):
+    """The paper's claim for the soft rod under its 50 N: steps of 0.1 s hold at each stiffness, without any gain."""
+    steps, gain = long_steps("soft", stiffer, 50.0)
+    assert steps == 100 and gain <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("stiffer", LONG)
+def test_newmark_holds_the_stiff_cantilever_in_long_steps(stiffer):
+    """The paper's claim for the stiff rod: from 0.1 to 100 times its stiffness under its 10 N, without any gain of
+    energy, though steps are shortened where Newton's method fails. At 0.01 times, the force bends the rod with f l² /
+    EI = 1e5, and the steps gain energy or have no solution near: there 0.01 N is the force under which they hold."""
+    force = 10.0 if stiffer > 0.01 else 0.01
+    steps, gain = long_steps("stiff", stiffer, force)
+    assert gain <= 1.0 + 1e-9
+    assert steps < (500 if stiffer > 0.01 else 110)
+    steps, gain = long_steps("stiff", stiffer, 0.01)
+    assert steps < 110 and gain <= 1.0 + 1e-9
+
+
+def test_the_softest_stiff_rod_does_not_hold():
+    """Under 10 N and at 0.01 times its stiffness the stiff rod stops the library's steps of 0.1 s, and the paper's own
+    Algorithm 1 as well, whose Newton iteration diverges before 1 s."""
+    with pytest.raises(ls.ConvergenceError):
+        long_steps("stiff", 0.01, 10.0)
+    rod = alone("stiff", 0.01)
+    with np.errstate(all="ignore"), pytest.raises(planar().Stopped) as stop:
+        rod.newmark(rod.rest(10.0), 0.1, 10.0)
+    assert stop.value.args[0] < 1.0
+
+
+@pytest.mark.parametrize("stiffer", LONG)
+def test_algorithm_1_holds_under_a_gentle_pull(stiffer):
+    """A pull of 0.1 N (f l² / EI = 10) lets the paper's Algorithm 1 take its 100 steps of 0.1 s at each stiffness, with
+    gains of energy below an eighth and ten iterations at most."""
+    rod = alone("stiff", stiffer)
+    motion = rod.newmark(rod.rest(0.1), 0.1, 10.0, iterations=10)
+    assert len(motion.t) == 101 and motion.energy.max() < 1.125 * motion.energy[0]
+
+
+def test_explicit_steps_follow_the_stiffness():
+    """A hundred times the stiffness takes explicit steps about ten times as many evaluations, and the paper's implicit
+    steps no more."""
+    counts = []
+    for stiffer in (1.0, 100.0):
+        rod = alone("stiff", stiffer)
+        q = rod.rest(0.01 * stiffer)
+        counts.append((rod.explicit(q, 1.0).evaluations, rod.newmark(q, 0.01, 1.0).evaluations))
+    assert 7.0 < counts[1][0] / counts[0][0] < 13.0
+    assert counts[1][1] < 1.5 * counts[0][1]
+
+
+def test_shooting_where_it_can_and_where_it_cannot():
+    """Shooting along the stiff rod, without modes, takes the tip where ten modes take it. Along the soft one errors
+    grow by e³³ in steps of 10 ms, and it fails, as the paper says; so does the stiff one at rest under its 10 N, with
+    e³²."""
+    rod = alone("stiff", n_modes=10)
+    shots = rod.shooting(0.01, 0.01, 0.1)
+    exact = rod.explicit(rod.rest(0.01), 0.1, 1e-8)
+    np.testing.assert_allclose(shots.tip[0], exact.tip[0], atol=1e-7)
+    moved = np.linalg.norm(exact.tip[-1] - exact.tip[0])
+    assert np.linalg.norm(shots.tip[-1] - exact.tip[-1]) < 0.2 * moved  # steps of first order at the start
+    soft = alone("soft")
+    growth = [(4.0 * x.mass / x.bending) ** 0.25 / np.sqrt(0.01) * x.length / np.sqrt(2) for x in (rod, soft)]
+    assert 7.5 < growth[0] < 8.5 and 32.0 < growth[1] < 34.0
+    assert rod.length * np.sqrt(10.0 / rod.bending) == pytest.approx(32.0, abs=0.5)
+    for one, force in ((soft, 50.0), (rod, 10.0)):
+        with np.errstate(all="ignore"), pytest.raises(planar().Stopped):
+            one.shooting(force, 0.01, 0.1)

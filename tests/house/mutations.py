@@ -641,6 +641,27 @@ MUTATIONS = (
         ("tests/inverse/test_inverse_kinematics.py", "-k", "pay_out"),
     ),
     Mutation(
+        "orientations of a driven joint jump by full turns",
+        "robot/edits.py",
+        "        found[k] += 2.0 * np.pi",
+        "        found[k] += 0.0 * np.pi",
+        ("tests/robot/test_pose_motions.py", "-k", "many_turns"),
+    ),
+    Mutation(
+        "damping proves stability however large circulatory forces are",
+        "statics/stability.py",
+        "_MORE * (turn**2).sum()",
+        "0.0 * _MORE * (turn**2).sum()",
+        ("tests/statics/test_stability.py", "-k", "proves_stability"),
+    ),
+    Mutation(
+        "the search of all unknowns keeps the stiffness of elastic tendons at constant lengths",
+        "inverse/held_targets.py",
+        "                K = K - k * np.outer(B[:, j], B[:, j])\n",
+        "                K = K + 0.0 * k\n",
+        ("tests/inverse/test_held_targets.py", "-k", "turning_free"),
+    ),
+    Mutation(
         "Newton's iteration ends at the tolerance",
         "stepping/newton_stages.py",
         "NEWTON_SHARE = wp.constant(wp.float64(1e-2))",

@@ -3,10 +3,12 @@
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy
 from statics.cantilevers import beck_load, loaded
 
 import lissom as ls
-from lissom.statics.stability import growing_exponents
+from lissom.statics.blas_threads import LARGE, _libraries, one_thread
+from lissom.statics.stability import Reduced, _is_surely_damped, growing_exponents, negative_eigenvalues
 
 BENDING = ls.BasisLegendre(bending_y=10)
 EVERY_WAY = ls.BasisLegendre(bending_y=10, bending_z=10, torsion=3, elongation=6, shear_y=6, shear_z=6)
@@ -81,3 +83,114 @@ def test_thin_rod_that_may_spin(damping):
     its exponents are 0 twice over, and do not grow."""
     clamped = tangential(BENDING, ls.JointFixed(), 1e9, damping)
     assert tangential(EVERY_WAY, ls.JointRevolute((1, 0, 0)), 1e9, damping) == pytest.approx(clamped, rel=1e-7)
+
+
+def test_negative_eigenvalues_by_a_factorisation():
+    """Purpose: L Δ Lᵀ counts as many negative eigenvalues as there are, with blocks of two rows too."""
+    rng, blocks = np.random.default_rng(5), 0
+    for _ in range(200):
+        n = rng.integers(1, 12)
+        A = rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.6)
+        K = A + A.T
+        K[np.diag_indices(n)] *= rng.choice([0.0, 1.0])
+        K += 1e-3 * np.eye(n)
+        blocks += (scipy.linalg.lapack.dsytrf(K, lower=1)[1] < 0).any()
+        assert negative_eigenvalues(K) == (np.linalg.eigvalsh(K) < 0.0).sum()
+    assert blocks > 50
+
+
+def test_damping_that_proves_stability():
+    """Purpose: where the factorisations say that damping outweighs circulatory forces, sixty digits find no growing
+    mode; they say so of a third of these systems, and never without damping."""
+    rng, said, stable = np.random.default_rng(7), 0, 0
+    for k in range(60):
+        n = 4
+        K, M, D, skew = rng.normal(size=(4, n, n))
+        K, M = K @ K.T + 0.3 * np.eye(n), M @ M.T + np.eye(n)
+        D = 10.0 ** rng.uniform(-2, 0.5) * (D @ D.T + 0.3 * np.eye(n))
+        K = K + 10.0 ** rng.uniform(-2.5, 0.5) * (skew - skew.T)
+        own = np.diag(np.diag(K))
+        none = len(exact_growing(K, D, M)) == 0
+        proved = _is_surely_damped(Reduced(np.eye(n), K, D, M, own))
+        assert none or not proved, k
+        said, stable = said + proved, stable + none
+        assert not _is_surely_damped(Reduced(np.eye(n), K, 0.0 * D, M, own))
+        assert not _is_surely_damped(Reduced(np.eye(n), K, D + 0.1 * (skew - skew.T), M, own))  # gyroscopic
+    assert stable < 60 and said > 0.3 * stable
+
+
+def turning_load(viscosity):
+    """A rod under its weight and a moment about a fixed axis at its tip, which has no potential in space."""
+    robot = ls.Robot("turned")
+    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=viscosity)
+    basis = ls.BasisLegendre(torsion=1, bending_y=2, bending_z=2, elongation=0)
+    robot.add_link("rod", ls.Rod(0.3, ls.SectionCircle(0.01), basis, material))
+    robot.add_point_load("turn", "rod", moment=(0.004, 0.003, -0.002))
+    return robot.build()
+
+
+EIGENVALUES = [(np.linalg, ("eig", "eigvals", "eigh", "eigvalsh", "svd")),
+               (scipy.linalg, ("eig", "eigvals", "eigh", "eigvalsh", "svd", "null_space"))]  # fmt: skip
+
+
+def test_no_eigenvalues_unless_asked(monkeypatch):
+    """Purpose: with stable=False no eigenvalue is computed, nor with stable=True where damping proves stability; what
+    is computed later is what the exponents say."""
+    undamped, damped = turning_load(0.0), turning_load(1e4)
+    calls = []
+    for module, names in EIGENVALUES:
+        for name in names:
+            own = getattr(module, name)
+
+            def counted(*args, own=own, name=name, **options):
+                calls.append(name)
+                return own(*args, **options)
+
+            monkeypatch.setattr(module, name, counted)
+    found = ls.solve_statics(undamped, stable=False)
+    proved = ls.solve_statics(damped)
+    assert calls == [] and proved.is_stable and calls == []
+    K = ls.tangent_stiffness(undamped, found.q)
+    assert np.abs(K - K.T).max() > 0.05 * np.diag(K).min()
+    M, flutter = ls.mass_matrix(undamped, found.q), 0
+    own = np.linalg.eigvals(np.linalg.solve(M, K))
+    flutter = int(2 * (np.abs(own.imag) > 1e-6 * np.abs(own)).sum() // 2 + (own.real < 0).sum())
+    calls.clear()
+    assert found.unstable_count == flutter and calls
+    assert found.is_stable == (flutter == 0)
+    calls.clear()
+    assert found.unstable_count == flutter and not calls  # kept
+
+
+def test_stability_on_demand_of_a_batch():
+    """Purpose: rows and models of a batch have the stability that each has alone."""
+    robot = ls.Robot("column", gravity=(0.0, 0.0, 0.0))
+    section = ls.SectionGeneral((1.0, 1.0, 1.0, 1e4, 1e4, 1e4), inertia=(1e-3, 1e-3, 1e-3, 1.0, 1.0, 1.0))
+    robot.add_link("rod", ls.Rod(1.0, section, ls.BasisLegendre(bending_y=4)))
+    robot.add_wrench_input("press", "rod", directions=(0, 0, 0, -1, 0, 0), frame="world")
+    model = robot.build()
+    u = np.array([[1.0], [2.0], [3.0], [30.0]])
+    found = ls.solve_statics(model, u=u, stable=False)
+    euler = (np.pi / 2 * np.array([1, 3])) ** 2
+    np.testing.assert_array_equal(found.unstable_count, (u > euler).sum(axis=1))
+    np.testing.assert_array_equal(found.is_stable, found.unstable_count == 0)
+    for row, count in zip(u, found.unstable_count):
+        assert ls.solve_statics(model, u=row, stable=False).unstable_count == count
+
+
+def test_one_thread_for_small_matrices():
+    """Purpose: BLAS has one thread inside, nested or not, as many as before outside, and all of them for large
+    matrices."""
+    threads = [get() for get, _ in _libraries()]
+
+    def now():
+        return [get() for get, _ in _libraries()]
+
+    with one_thread(LARGE):
+        assert now() == threads
+    with one_thread(10):
+        assert now() == [1] * len(threads)
+        with pytest.raises(ZeroDivisionError), one_thread(20):
+            raise ZeroDivisionError
+        assert now() == [1] * len(threads)
+    assert now() == threads

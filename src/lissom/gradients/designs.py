@@ -46,6 +46,7 @@ from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.robot.sampled_shapes import GRIDDED
+from lissom.statics.equilibrium import Equilibrium
 
 _ROWS = 256  # states in one launch
 
@@ -377,6 +378,8 @@ def _combined(results: list[Any], weights: list[float]) -> Any:
     if is_dataclass(first) and not isinstance(first, type):
         names = [item.name for item in fields(first) if item.init and _is_array(getattr(first, item.name))]
         found = {name: _combined([getattr(one, name) for one in results], weights) for name in names}
+        if isinstance(first, Equilibrium):  # whose stability could not be computed from derivatives
+            found["_known"] = first.unstable_count
         return replace(first, **found)
     try:
         parts = [weight * np.asarray(one, dtype=np.float64) for one, weight in zip(results, weights)]

@@ -59,7 +59,7 @@ from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import CONVERGED, Sought
-from lissom.statics.stability import growing
+from lissom.statics.stability import unstable_modes
 
 # -- by coordinates ---------------------------------------------------------------------------------------------------
 
@@ -386,6 +386,8 @@ class InputSearch:
         errors: errors (n, m) [rad, m].
         stable: whether the equilibria are stable (n,).
         iterations: number of steps (n,).
+        rest: whether q is an equilibrium (n,).
+        reason: why a search failed (n,), if known.
     """
 
     q: np.ndarray
@@ -394,6 +396,8 @@ class InputSearch:
     errors: np.ndarray
     stable: np.ndarray
     iterations: np.ndarray
+    rest: np.ndarray
+    reason: np.ndarray
 
     def rows(self, at: np.ndarray) -> InputSearch:
         """Copies of rows."""
@@ -401,7 +405,7 @@ class InputSearch:
 
     def take(self, rows: np.ndarray, other: InputSearch, better: np.ndarray) -> None:
         """Replace the rows for which `other` is better. Iterations are kept."""
-        replace_rows(self, ("q", "u", "force", "errors", "stable"), rows[better], other.rows(better))
+        replace_rows(self, ("q", "u", "force", "errors", "stable", "rest"), rows[better], other.rows(better))
 
 
 @final
@@ -424,7 +428,7 @@ def equilibria(
     at, push, _, why, stable = (np.array(part) for part in zip(*ends))
     there = why == CONVERGED
     for k in np.flatnonzero(there & ~stable):
-        stable[k] = not len(growing(model, at[k], u[k], t, push[k]))
+        stable[k] = unstable_modes(model, at[k], u[k], t, push[k]) == 0
     return unit_quaternions(model, at), push, there, stable & there
 
 
@@ -497,6 +501,15 @@ def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: f
     return scale[:, None] * found[:, : model.nv]
 
 
+def units_by_kind(model: Model, size: np.ndarray) -> np.ndarray:
+    """The median of `size` (nu,) over the inputs of the same kind, shape (nu,)."""
+    kinds = []
+    for j in range(model.nu):
+        owners = [a for a, gain in zip(model.channels.actuator, model.channels.gain[:, j]) if gain]
+        kinds.append(tuple(sorted({f"{type(a).__name__} {getattr(a, 'is_elastic', '')}" for a in owners})))
+    return np.array([np.median([s for s, other in zip(size, kinds) if other == kind]) for kind in kinds])
+
+
 def _least_inputs(
     G: np.ndarray, e: np.ndarray, u: np.ndarray, limits: InputLimits, weights: np.ndarray, theta: float
 ) -> np.ndarray:
@@ -526,7 +539,9 @@ def _equilibria_after(
     step = np.abs(part[:, None] * moved / model.dofs.scale).max(1, initial=0.0)
     near = (there[:, 0] > 0.0) & (aside <= _PREDICTED * step + 1e-6)
     errors = on_padded_rows(lambda at, q: targets.of(rows).of(at).errors(model, q), np.arange(n), q)
-    return InputSearch(q, u, force, errors, stable[:, 0] > 0.0, here.iterations[rows]), near
+    masks = (mask[:, 0] > 0.0 for mask in (stable, there))
+    stable, there = masks
+    return InputSearch(q, u, force, errors, stable, here.iterations[rows], there, here.reason[rows]), near
 
 
 # -- numbers of least size within limits ------------------------------------------------------------------------------

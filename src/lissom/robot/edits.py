@@ -1,4 +1,4 @@
-"""Changes of a whole description: remove a link, lock a joint, attach another robot.
+"""Changes of a whole description: remove a link, lock or drive a joint, attach another robot.
 
 Parts name links, joints and actuators in fields whose annotations say so (`LinkName`, `JointName`, ... of
 robot/fields). The functions below find the names by these annotations, so that a new kind of part needs no code here.
@@ -17,11 +17,15 @@ from lissom.robot import checks
 from lissom.robot.actuators import CustomActuator
 from lissom.robot.contacts import EVERYTHING, Contact, named_links
 from lissom.robot.fields import ACTUATOR, JOINT, LINK, LINK_OR_WORLD, LINKS, Place, Placement
-from lissom.robot.joints import JointFixed
+from lissom.robot.functions import Tabulated
+from lissom.robot.joints import Joint, JointCustom, JointFixed, JointFree, JointMotion, JointSpherical
+from lissom.robot.poses import PoseSpline
 from lissom.robot.robot import PARTS, SHARED_NAMES, Robot, check_point
 
 _OF_LINKS = (LINK, LINK_OR_WORLD, LINKS, JOINT)  # kinds of fields that hold names of links
 _DRIVES = ("actuators", "motions")  # parts that drive a joint; a locked joint does not need them
+_APART, _STILL = 1.5, 1e-9  # largest rotation between two samples, and smallest one with an axis [rad]
+_FASTEST = 4.0  # largest rate of a rotation vector over that of the rotation: it is 4 near 5 rad, and grows towards 2π
 _SHOWN = 8  # largest number of parts that an error lists
 
 Renaming = Callable[[str, str], str]  # the new name, from the kind of the field and the old name
@@ -217,18 +221,85 @@ def lock(robot: Robot, name: str, q: Any) -> list[str]:
     link.check(f"link {name!r}")
     checks.require(link.joint.nv > 0, where, "must move before it is locked", type(link.joint).__name__)
     turned = link.joint.displacement(link.joint.configuration(q, f"{where}: q"), where)
+    return _with_joint(robot, name, JointFixed(), turned, "locked")
+
+
+def _with_joint(robot: Robot, name: str, joint: Joint, turned: np.ndarray, done: str) -> list[str]:
+    """Give a link another joint, whose frame in the parent is moved by `turned` (4, 4), and remove what drives the old
+    one. Returns the removed parts. `done` says in errors what happens to the joint."""
+    link, where = robot.links[name], f"link {name!r} > joint"
     _refuse_functions_of_q(robot, where, ", whose number changes; remove it first")
     left = {kind: {key: _without(part, {name}, (JOINT,)) for key, part in getattr(robot, kind).items()}
             for kind in PARTS}  # fmt: skip
     for kind, parts in left.items():
         needed = [_title(kind, key) for key, part in parts.items() if part is None and kind not in _DRIVES]
-        checks.require(not needed, where, "must not be locked while other parts need it; remove them first", needed)
+        checks.require(not needed, where, f"must not be {done} while other parts need it; remove them first", needed)
     _drop_inputs(robot, left)
     placement = turned if link.placement is None else np.asarray(link.placement, dtype=np.float64) @ turned
-    left["links"][name] = replace(link, joint=JointFixed(), placement=placement.tolist())
+    left["links"][name] = replace(link, joint=joint, placement=placement.tolist())
     removed = [_title(kind, key) for kind, parts in left.items() for key, part in parts.items() if part is None]
     _replace_parts(robot, left)
     return removed
+
+
+def drive(robot: Robot, motion: str, name: str, t: Any, q: Any) -> JointMotion:
+    """See Robot.add_pose_motion."""
+    where = f"motion {motion!r}"
+    checks.named(name, robot.links, f"{where}: link", "links")
+    joint = robot.links[name].joint
+    kind = type(joint).__name__
+    rule = "its joint must be spherical or free; add_joint_motion drives others"
+    checks.require(isinstance(joint, JointSpherical | JointFree), f"{where}: link", rule, kind)
+    times = checks.array(t, (-1,), f"{where}: t", "must be a list of finite times")
+    rule = f"must hold the {joint.nq} coordinates of a {kind} for each of the {len(times)} times"
+    rows = checks.array(q, (len(times), joint.nq), f"{where}: q", rule)
+    length = np.linalg.norm(rows[:, :4], axis=1)
+    far = np.abs(length - 1.0).max(initial=0.0)
+    checks.require(far <= 1e-6, f"{where}: q", "must hold quaternions of unit length to 1e-6", far)
+    origin, turns = rotation_vectors(rows[:, :4] / length[:, None], times, where)
+    moves = rows[:, 4:] @ origin[:3, :3] if joint.nq == 7 else np.zeros((len(times), 3))
+    spline = PoseSpline(times.tolist(), turns.tolist(), moves.tolist())
+    spline.check(where)
+    ends = np.linspace(times[0], times[-1], 4).tolist()
+    made = JointMotion(motion, name, Tabulated(ends, ends))  # cubic, of which the rates are exact
+    made.check(where, 1)
+    _with_joint(robot, name, JointCustom(spline), origin, "driven")
+    robot.motions[motion] = made
+    return made
+
+
+def rotation_vectors(quaternions: np.ndarray, times: np.ndarray, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """The pose (4, 4) of the mean rotation of unit quaternions (n, 4), and rotation vectors (n, 3) [rad] from there
+    that follow each other without jumps.
+
+    Raises:
+        ModelError: samples are too far apart to follow them, or the rotation goes round by nearly 2π about changing
+            axes, where rotation vectors turn much faster than the body.
+    """
+    from scipy.spatial.transform import Rotation
+
+    rotations = Rotation.from_quat(quaternions[:, [1, 2, 3, 0]])
+    mean, origin = rotations.mean(), np.eye(4)
+    origin[:3, :3] = mean.as_matrix()
+    apart = (rotations[:-1].inv() * rotations[1:]).magnitude()
+    k = int(np.argmax(apart)) if len(apart) else 0
+    rule = f"must turn by at most {_APART:g} rad between two times; give more samples"
+    checks.require(
+        apart.max(initial=0.0) <= _APART, f"{where}: q", rule, (float(times[k]), float(apart.max(initial=0.0)))
+    )
+    found = (mean.inv() * rotations).as_rotvec()
+    for k in range(1, len(found)):
+        size, before = float(np.linalg.norm(found[k])), found[k - 1]
+        along = found[k] / size if size > _STILL else before / max(float(np.linalg.norm(before)), _STILL)
+        found[k] += 2.0 * np.pi * np.round((before - found[k]) @ along / (2.0 * np.pi)) * along
+    faster = np.linalg.norm(np.diff(found, axis=0), axis=1) - _FASTEST * apart
+    k = int(np.argmax(faster)) if len(apart) else 0
+    rule = ("must not turn by nearly 2π or more from its mean rotation about changing axes; drive two links in series, "
+            "of which the first has no mass")  # fmt: skip
+    checks.require(
+        faster.max(initial=0.0) <= 1e-9, f"{where}: q", rule, f"{np.linalg.norm(found[k]):.3g} rad at t = {times[k]:g}"
+    )
+    return origin, found
 
 
 def _of_names(robot: Robot, part: Any) -> Any:

@@ -547,7 +547,7 @@ class JointMotion:
 
     Args:
         name: unique among the motions.
-        link: name of the link whose joint is driven. The joint must not be spherical or free.
+        link: name of the link whose joint is driven. For spherical and free joints see `Robot.add_pose_motion`.
         position: all coordinates of the joint [rad, m]: a constant, or a function of t [s]. A single coordinate is a
             number.
         velocity: rate of the position [rad/s, m/s] as a function of t; None differentiates the position.

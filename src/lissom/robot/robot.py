@@ -408,6 +408,31 @@ class Robot:
         self.motions[name] = JointMotion(name, link, position, velocity, acceleration)
         return self.motions[name]
 
+    def add_pose_motion(self, name: str, link: str, *, t: Any, q: Any) -> JointMotion:
+        """Prescribe the orientation of a spherical joint, or the pose of a free joint, by samples.
+
+        The joint is replaced by a JointCustom with a PoseSpline through the samples. Its single coordinate is the time
+        on the spline [s], which the motion sets to t; twist and acceleration are exact derivatives of the spline. The
+        multiplier of the motion is the power that drives the link [W]; `joint_wrench` gives the whole wrench. Springs,
+        damping, stops, rotors, motors and other motions of the joint disappear.
+
+        Args:
+            t: times [s], strictly increasing, at least six, the first one at most 0. Simulations end at the last one.
+            q: coordinates of the joint at these times: unit quaternions (w, x, y, z) of a spherical joint (n, 4);
+                followed by the position [m] for a free joint (n, 7). Opposite quaternions are the same orientation.
+        Returns:
+            the motion.
+        Raises:
+            ModelError: the name is taken; the joint is neither spherical nor free; wrong times or quaternions; samples
+                are more than 1.5 rad apart; the link turns by nearly 2π from its mean orientation about changing axes;
+                another part needs the joint.
+        Accuracy: exact at the samples; the error between samples h apart is O(h⁶), of accelerations O(h⁴).
+        """
+        from lissom.robot.edits import drive
+
+        self._new_name(name, "motion", self.motions)
+        return drive(self, name, link, t, q)
+
     def add_loop(
         self,
         name: str,
@@ -1090,7 +1115,7 @@ def _check_motions(robot: Robot) -> None:
         with checks.part(where):
             joint = _check_link(robot, motion.link, f"{where}: link").joint
             checks.require(joint.nv > 0, f"{where}: link", "its joint must move", motion.link)
-            rule = "its joint must not be spherical or free; drive a mechanism of other joints instead"
+            rule = "its joint must not be spherical or free; take add_pose_motion"
             checks.require(joint.nq == joint.nv, f"{where}: link", rule, motion.link)
             rule = f"its joint must not follow another motion ({moved.get(motion.link)!r})"
             checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)

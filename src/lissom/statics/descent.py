@@ -37,6 +37,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
 from lissom.launch.workspace import independent_rows
 from lissom.model.model import Model
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric
 from lissom.systems.bordered import allowed_motions
@@ -114,6 +115,10 @@ class Descent:
             True if Newton's method may take over: K is positive definite and its step is short, or the point is
             stationary.
         """
+        with one_thread(len(self.here.K)):
+            return self._advanced(limit, report)
+
+    def _advanced(self, limit: int, report: Callable[[int], None]) -> bool:
         while self.work < limit:
             self.steps += 1
             self.work += 1
@@ -134,7 +139,8 @@ class Descent:
         unstable or (3) fails."""
         self.work += EIGENVALUES
         K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
-        size, shape = scipy.linalg.eigh(K, W)
+        with one_thread(len(K)):
+            size, shape = scipy.linalg.eigh(K, W)
         if not len(size) or size[0] >= -_NOTHING:
             return False
         x = self.here.N @ shape[:, 0]

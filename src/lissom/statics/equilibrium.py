@@ -74,7 +74,7 @@ from lissom.statics.newton_kernel import (
     load_ahead,
 )
 from lissom.statics.residual import moving_model, static_residual
-from lissom.statics.stability import floats_at, growing, least_stiffness, loose_contact, warn_of_instability
+from lissom.statics.stability import floats_at, least_stiffness, loose_contact, unstable_modes, warn_of_instability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -104,6 +104,9 @@ def raised(here: Any, solve: Callable[[Any, float], Any], longest: float = 1.0) 
     return here, reached, remedy
 
 
+_UNKNOWN, _NO_REST = -1, -2  # in place of a number of unstable modes: not computed yet; no equilibrium
+
+
 @final
 @dataclass(frozen=True, repr=False)
 class Equilibrium:
@@ -116,10 +119,6 @@ class Equilibrium:
         residual: largest absolute entry of the remaining generalised force (...).
         iterations: number of Newton steps, including those of a descent (...).
         v: velocity of the steady motion, zero at rest (..., nv) [unit of q per s].
-        is_stable: True if there is no unstable mode that loops and prescribed motions allow, flutter included (...).
-            Neutral modes without a driving force do not count as unstable. A mode that only gyroscopic forces stabilise
-            counts as unstable. False for an iterate that is no equilibrium.
-        unstable_count: number of unstable modes (...).
         anchors: anchors of the contacts that stick (..., n_pairs, 6), for `Model.anchored`.
         model: the model.
         t: time of its loads [s].
@@ -132,12 +131,11 @@ class Equilibrium:
     residual: np.ndarray
     iterations: np.ndarray
     v: np.ndarray
-    is_stable: np.ndarray
-    unstable_count: np.ndarray
     model: Model | ModelBatch = field(repr=False, compare=False)
     t: float = field(repr=False, compare=False)
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
     path: np.ndarray = field(default_factory=lambda: np.array(None), repr=False, compare=False)
+    _known: np.ndarray = field(default_factory=lambda: np.array(_UNKNOWN), repr=False, compare=False)
 
     __repr__ = formatting.format_equilibrium  # type: ignore[assignment]
 
@@ -157,6 +155,33 @@ class Equilibrium:
         return estimate(list(model.of_rows(batch_of(lead))), rows, np.full(batch_of(lead), self.t), lead, None)
 
     @cached_property
+    def unstable_count(self) -> np.ndarray:
+        """Number of unstable modes (...) that loops and prescribed motions allow, flutter included.
+
+        Neutral modes without a driving force do not count. A mode that only gyroscopic forces stabilise counts.
+        `solve_statics` has it if it had to find a stable equilibrium; otherwise it is computed on first use. Zero for
+        an iterate that is no equilibrium.
+        """
+        known = self._known.reshape(-1)
+        found, states = np.maximum(known, 0), self._states() if (known == _UNKNOWN).any() else []
+        for k in np.flatnonzero(known == _UNKNOWN):
+            model, q, u, force = states[k]
+            found[k] = unstable_modes(model, q, u, self.t, force)
+        return found.reshape(self._known.shape)
+
+    @cached_property
+    def is_stable(self) -> np.ndarray:
+        """Whether there is no unstable mode (...), by `unstable_count`; False for an iterate that is no equilibrium."""
+        return np.asarray((self.unstable_count == 0) & (self._known != _NO_REST))
+
+    def _states(self) -> list[tuple[Model, np.ndarray, np.ndarray, np.ndarray]]:
+        """The model, q (nq,), u (nu,) and constraint forces (n_rows,) of each row."""
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        n, n_motions = batch_of(self.q.shape[:-1]), model.n_motions - model.prescribed.n_locked
+        rows = (np.reshape(x, (n, x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:]))
+        return list(zip(model.of_rows(n), *rows))
+
+    @cached_property
     def least_stiffness(self) -> np.ndarray:
         """Smallest eigenvalue of the tangent stiffness, shape (...) [J].
 
@@ -169,14 +194,8 @@ class Equilibrium:
         shear of 1; for a joint, a rotation by 1 rad, or a translation of equal size. The work of a motion of unit size
         is half the stiffness.
         """
-        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
-        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_locked
-        rows = (
-            np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
-        )
-        each = model.of_rows(batch_of(lead))
-        found = [least_stiffness(one, q, u, self.t, force) for one, q, u, force in zip(each, *rows)]
-        return np.array(found, dtype=np.float64).reshape(lead)
+        found = [least_stiffness(model, q, u, self.t, force) for model, q, u, force in self._states()]
+        return np.array(found, dtype=np.float64).reshape(self.q.shape[:-1])
 
 
 @final
@@ -250,7 +269,7 @@ class Iterate:
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
         """Number of unstable modes of the iterate at the full load."""
         if self.growing is None:
-            self.growing = len(growing(model, self.q, u, t, self.force))
+            self.growing = unstable_modes(model, self.q, u, t, self.force)
         return self.growing
 
     def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
@@ -258,9 +277,8 @@ class Iterate:
         r = static_residual(model, self.q, u, t, factor, self.force)
         size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
         forces = np.concatenate([np.zeros(model.n_motions - model.prescribed.n_locked), self.force])
-        claims = np.array(False), np.array(0)
-        v = steady_velocity(model, factor)
-        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
+        v, known = steady_velocity(model, factor), np.array(_NO_REST)
+        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, model, t, _known=known)
 
 
 PART = 0.05  # largest fraction of the supporting forces that is released in one step
@@ -330,7 +348,8 @@ def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
     names = [f.name for f in fields(alone[0]) if f.name not in given]
     found = {name: np.stack([getattr(end, name) for end in alone]) for name in names}
     out = type(alone[0])(**{name: x.reshape(*lead, *x.shape[1:]) for name, x in found.items()}, **given)
-    vars(out)["least_stiffness"] = np.array([end.least_stiffness for end in alone]).reshape(lead)  # by its own model
+    for name in ("least_stiffness", "unstable_count"):  # each by its own model
+        vars(out)[name] = np.array([getattr(end, name) for end in alone]).reshape(lead)
     return out
 
 
@@ -401,7 +420,8 @@ def solve_statics(
             their motions at t; if this would open a loop, the robot is at rest, with a warning.
         stable: True: if the equilibrium is unstable, search for the equilibrium to which an overdamped robot moves
             after its release at q0. If none is found, return the unstable equilibrium with a StabilityWarning. False:
-            return the nearest equilibrium, stable or not, without a warning.
+            return the nearest equilibrium, stable or not, without a warning; its stability is computed when it is
+            asked for.
         t: time of the loads and prescribed motions [s].
         tolerance: largest final step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: largest number of iterations of each Newton solve.
@@ -464,8 +484,8 @@ def solve_statics(
         warn_of_shapes(model, q)
         warn_of_dropped_friction(model, q)
         rest = _result(model, found, rows[1], t, lead)
-        counts = rest.unstable_count.reshape(-1)
-        if stable and counts.any():
+        counts = rest.unstable_count.reshape(-1) if stable else np.zeros(0)
+        if counts.any():
             force, tried = np.array([end.force for end in found]), [end.tried for end in found]
             warn_of_instability(model, q, rows[1], t, force, counts, tried)
         path = np.array(ReleasePath.of(given, found[0].path) if found and model.contacts.sticks else None)
@@ -544,7 +564,7 @@ def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: t
     driven = model.prescribed.dof[: model.n_motions - model.prescribed.n_locked]
     multipliers = np.hstack([left[:, driven], minimum_norm(model, q, force)])
     left[:, model.prescribed.dof] = 0.0
-    counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, u)], dtype=int)
+    known = np.array([_UNKNOWN if end.growing is None else end.growing for end in found], dtype=int)
     anchors = present_anchors(model)
     return Equilibrium(
         q.reshape(*lead, model.nq),
@@ -553,12 +573,11 @@ def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: t
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
         rate.reshape(*lead, model.nv),
-        (counts == 0).reshape(lead),
-        counts.reshape(lead),
         model,
         t,
         np.broadcast_to(anchors, (*lead, *anchors.shape)) if lead else anchors,
         np.full(lead, None),
+        known.reshape(lead),
     )
 
 

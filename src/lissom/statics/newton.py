@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from lissom.dynamics.loads import put_python_forces, python_response
 from lissom.launch.workspace import Workspace, independent_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import is_folded
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.newton_kernel import (
     BORDER,
     CHECKED_FROM,
@@ -69,7 +71,8 @@ def shortest_step(
     D = 1.0 / np.sqrt(np.where(own > 0.0, own, size / S**2))
     rows = np.linalg.norm(matrix[model.nv :, : model.nv] * D, axis=1)
     D = np.concatenate([D, 1.0 / np.where(rows > 0.0, rows, 1.0)])
-    U, s, V = np.linalg.svd(matrix * D * D[:, None])
+    with one_thread(len(matrix)):
+        U, s, V = np.linalg.svd(matrix * D * D[:, None])
     met, rounding = np.abs(U.T @ (D * right)), _ROUNDING * float((S / D[: model.nv]).max(initial=0.0))
     top = max(s[0], 1.0)
     neutral = (s <= _NEUTRAL * top) | ((s <= _SOFT * top) & (met <= rounding))
@@ -183,19 +186,19 @@ End = tuple[np.ndarray, np.ndarray, int, int, bool]
 def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> list[End]:
     """The ends of the iterations of a batch; arguments as in newton_in_kernel."""
     ends = []
-    for k, end in enumerate(_plain(model, q, force, sought)):
+    for k, (*end, definite) in enumerate(_plain(model, q, force, sought)):
         at, push, count, why, stable = end
-        if why in (SINGULAR, ROUNDING_STEP, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not stable):
+        if why in (SINGULAR, ROUNDING_STEP, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not definite):
             left = max(_LEAST_LEFT, sought.limit - count)  # a neutral direction may have ended it early
             w, why = newton_in_python(model, at, push, replace(sought.of(k), limit=left))
             at, push, more, _ = (x[0] for x in results(w))
-            end = at, push, count + int(more), why, False
-        ends.append(end)
+            stable, count = False, count + int(more)
+        ends.append((at, push, count, why, stable))
     return ends
 
 
-def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[End]:
-    """The ends of plain iterations: all in one launch, or one after another if Python takes part."""
+def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[tuple[Any, ...]]:
+    """`_judged` of plain iterations: all in one launch, or one after another if Python takes part."""
     if not model.calls_python and not sought.differences:
         yield from _judged(newton_in_kernel(model, q, force, sought), sought.factor) if len(q) else ()
         return
@@ -203,10 +206,10 @@ def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> It
         yield from _judged(newton_in_python(model, q[k], force[k], sought.of(k), shortest=False)[0], sought.factor)
 
 
-def _judged(w: Workspace, factor: float) -> Iterator[End]:
-    """The ends of a run, each with whether the equilibrium is certainly stable at the full load."""
+def _judged(w: Workspace, factor: float) -> Iterator[tuple[Any, ...]]:
+    """The ends of a run, each with whether no direction is neutral at the full load."""
     q, force, iterations, ended = results(w)
-    stable = [False] * len(q)
+    definite = stable = np.zeros(len(q), dtype=bool)
     if factor == 1.0:
-        stable = surely_stable(w.model, *last_stiffness(w)).tolist()
-    return zip(q, force, iterations.tolist(), ended.tolist(), stable)
+        definite, stable = surely_stable(w.model, *last_stiffness(w))
+    return zip(q, force, iterations.tolist(), ended.tolist(), stable.tolist(), definite.tolist())

@@ -28,10 +28,19 @@ means
     δr = K δq,   δq = N y,   Nᵀ K N positive definite                                                    (5)
 
 with the tangent stiffness K, including the constraint forces, and the allowed motions N. For most equilibria a Cholesky
-factorisation, in units of the stiffness of springs and rods, proves this. If it fails, or if K is not symmetric, the
-exponents of (1) decide; they include flutter. Neutral modes without a driving force are not an instability.
+factorisation, in units of the stiffness of springs and rods, proves this. If it fails, the number of negative
+eigenvalues is that of the blocks of K = L Δ Lᵀ (Sylvester). If K is not symmetric, damping may prove stability. For a
+mode x of (1), with m, d, k and i a the values of xᴴ X x of M, D, the symmetric and the antisymmetric part of K,
 
-Source: H. Ziegler, Principles of Structural Stability, 1968.
+    m s² + d s + k + i a = 0,   Re s < 0  if  d² k > m a²,  d > 0,  k > 0                                 (6)
+    D = R Rᵀ,  ½(K + Kᵀ) = L Lᵀ:  |a| ≤ σ √(d k),  σ = |R⁻¹ ½(K − Kᵀ) L⁻ᵀ|,   D − σ² M positive definite   (7)
+
+(7) makes (6) true of all modes. It takes three factorisations, which exist only if the matrices are positive definite.
+If it fails, the exponents of (1) decide; they include flutter. Neutral modes without a driving force are not an
+instability.
+
+Source: H. Ziegler, Principles of Structural Stability, 1968. (6) is Hurwitz's criterion for a polynomial with complex
+coefficients.
 """
 
 from __future__ import annotations
@@ -49,6 +58,7 @@ from lissom.dynamics.linearization import steady_velocity
 from lissom.errors import ModelError, StabilityWarning
 from lissom.launch.workspace import independent_rows, row_slices
 from lissom.model.model import Model
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.residual import static_residual
 from lissom.systems.bordered import allowed_motions
 
@@ -178,45 +188,97 @@ def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
     return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 
 
-def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Whether K (n, nv, nv) is symmetric and positive definite on the allowed motions, shape (n,).
+def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the symmetric part of K (n, nv, nv) is positive definite on the allowed motions, so that no direction is
+    neutral; and whether K is also symmetric, so that the equilibrium is stable; (n,) each.
 
     Args:
         A: constraint Jacobians (n, n_rows, nv).
         kept: mask of the independent rows (n, n_rows).
     """
-    found = np.zeros(len(K), dtype=bool)
-    for part in row_slices(len(K)):
-        if model.n_rows:
-            motions = [allowed_motions(model, rows, np.flatnonzero(own)) for rows, own in zip(A[part], kept[part])]
-            found[part] = [_is_definite(*(N.T @ X @ N for X in (here, model.elasticity.stiffness)))[0]
-                           for N, here in zip(motions, K[part][:, None])]  # fmt: skip
-        elif model.n_motions:
-            free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
-            found[part] = _is_definite(K[part][:, free[:, None], free], model.elasticity.stiffness[np.ix_(free, free)])
-        else:
-            found[part] = _is_definite(K[part], model.elasticity.stiffness)
-    return found
+    found = np.zeros((2, len(K)), dtype=bool)
+    with one_thread(model.nv):
+        for part in row_slices(len(K)):
+            if model.n_rows:
+                motions = [allowed_motions(model, rows, np.flatnonzero(own)) for rows, own in zip(A[part], kept[part])]
+                found[:, part] = np.reshape([_is_definite(*(N.T @ X @ N for X in (here, model.elasticity.stiffness)))
+                                             for N, here in zip(motions, K[part][:, None])], (-1, 2)).T  # fmt: skip
+            elif model.n_motions:
+                free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
+                own = model.elasticity.stiffness[np.ix_(free, free)]
+                found[:, part] = _is_definite(K[part][:, free[:, None], free], own)
+            else:
+                found[:, part] = _is_definite(K[part], model.elasticity.stiffness)
+    return found[0], found[1]
 
 
-def _is_definite(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
-    """Whether each K (n, m, m) is symmetric and positive definite to rounding."""
+def _is_definite(K: np.ndarray, elastic: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the symmetric part of each K (n, m, m) is positive definite to rounding, and whether K is also
+    symmetric."""
     if not K.shape[-1]:
-        return np.ones(len(K), dtype=bool)
+        return np.ones(len(K), dtype=bool), np.ones(len(K), dtype=bool)
+    K = _in_units(K, elastic)
+    definite = np.array([_factor(_shifted(row)) is not None for row in K])
+    return definite, definite & is_symmetric(K)
+
+
+def _in_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
+    """K (..., n, n) in `own_units`."""
     units = own_units(K, elastic)
-    K = K * (units[:, :, None] * units[:, None, :])
-    shift = NOTHING * np.abs(K).max(axis=(1, 2))
-    K[:, np.arange(K.shape[1]), np.arange(K.shape[1])] += shift[:, None]
-    return is_symmetric(K) & np.array([_has_factor(row) for row in K])
+    return K * (units[..., :, None] * units[..., None, :])
 
 
-def _has_factor(K: np.ndarray) -> bool:
-    """Whether K has a Cholesky factor."""
+def _shifted(K: np.ndarray) -> np.ndarray:
+    """The symmetric part of K (n, n), so much stiffer that neutral motions count as stable."""
+    return 0.5 * (K + K.T) + NOTHING * np.abs(K).max() * np.eye(len(K))
+
+
+def _factor(K: np.ndarray) -> np.ndarray | None:
+    """The lower Cholesky factor of K; None if K is not positive definite."""
     try:
-        np.linalg.cholesky(K)
+        return np.linalg.cholesky(K)
     except np.linalg.LinAlgError:
+        return None
+
+
+def unstable_modes(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> int:
+    """Number of unstable modes about one equilibrium: by (5) to (7), or else the number of the exponents of `growing`.
+    Only the latter needs eigenvalues."""
+    here = reduced(model, q, u, t, force)
+    if not len(here.K):
+        return 0
+    with one_thread(len(here.K)):
+        K = _in_units(here.K, here.elastic)
+        if is_symmetric(K):
+            return negative_eigenvalues(_shifted(K))
+        if _is_surely_damped(here):
+            return 0
+    return len(growing_on(here))
+
+
+def negative_eigenvalues(K: np.ndarray) -> int:
+    """Number of negative eigenvalues of a symmetric matrix (n, n), by L Δ Lᵀ (Bunch and Kaufman): one for each negative
+    entry of the diagonal Δ, and one for each of its blocks of two rows, which are always indefinite."""
+    factor, pivots, _ = scipy.linalg.lapack.dsytrf(K, lower=1)
+    single = pivots > 0
+    return int((np.diagonal(factor)[single] < 0.0).sum() + (~single).sum() // 2)
+
+
+_MORE = 1.01  # factor of σ² in (7), for rounding
+
+
+def _is_surely_damped(here: Reduced) -> bool:
+    """Whether (7) holds, with the Frobenius norm, which is larger than the spectral one."""
+    units = own_units(here.K, here.elastic)
+    K, D, M = (X * units * units[:, None] for X in (here.K, here.D, here.M))
+    if not is_symmetric(D):  # gyroscopic
         return False
-    return True
+    L, R = _factor(0.5 * (K + K.T)), _factor(D)
+    if L is None or R is None:
+        return False
+    turn = scipy.linalg.solve_triangular(R, 0.5 * (K - K.T), lower=True)
+    turn = scipy.linalg.solve_triangular(L, turn.T, lower=True)
+    return _factor(D - _MORE * (turn**2).sum() * 0.5 * (M + M.T)) is not None
 
 
 def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> np.ndarray:
@@ -227,12 +289,12 @@ def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
 
 def growing_on(here: Reduced) -> np.ndarray:
     """`growing` from the matrices of (5)."""
-    try:
-        return growing_exponents(here.K, here.D, here.M, here.elastic, NOTHING)
-    except ModelError:
-        units = own_units(here.K, here.elastic)
-        values = np.linalg.eigvals(here.K * units * units[:, None])
-        return -values[np.real(values) < -NOTHING * np.abs(values).max(initial=0.0)]
+    with one_thread(2 * len(here.K)):
+        try:
+            return growing_exponents(here.K, here.D, here.M, here.elastic, NOTHING)
+        except ModelError:
+            values = np.linalg.eigvals(_in_units(here.K, here.elastic))
+            return -values[np.real(values) < -NOTHING * np.abs(values).max(initial=0.0)]
 
 
 def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> float:
@@ -241,9 +303,9 @@ def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
     unit = here.N / model.dofs.scale[:, None]
     if not unit.shape[1]:
         return np.inf
-    return float(
-        scipy.linalg.eigh(0.5 * (here.K + here.K.T), unit.T @ unit, eigvals_only=True, subset_by_index=(0, 0))[0]
-    )
+    K = 0.5 * (here.K + here.K.T)
+    with one_thread(len(K)):
+        return float(scipy.linalg.eigh(K, unit.T @ unit, eigvals_only=True, subset_by_index=(0, 0))[0])
 
 
 def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> str:
@@ -255,7 +317,8 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
         kind = "oscillating" if len(exponents) and is_flutter(exponents) else "steadily"
         return f"{text} (the slowest grows {kind})"
     try:
-        size, shape = scipy.linalg.eigh(0.5 * (here.K + here.K.T), here.M)
+        with one_thread(len(here.K)):
+            size, shape = scipy.linalg.eigh(0.5 * (here.K + here.K.T), here.M)
     except np.linalg.LinAlgError:
         return text
     moved = np.abs(here.N @ shape[:, 0]) / model.dofs.scale
@@ -283,7 +346,8 @@ def floating(model: Model, here: Reduced) -> str:
     if not here.N.shape[1]:
         return ""
     units = own_units(here.K, here.elastic)
-    _, size, V = np.linalg.svd(here.K * units * units[:, None])
+    with one_thread(len(here.K)):
+        _, size, V = np.linalg.svd(here.K * units * units[:, None])
     motions = here.N @ (units[:, None] * V[size <= _LOOSE * max(size[0], 1e-300)].T) / model.dofs.scale[:, None]
     if not motions.shape[1]:
         return ""

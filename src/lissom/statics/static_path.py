@@ -47,6 +47,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.dynamics.loads import Times
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.newton import bordered_at
 from lissom.statics.residual import static_residuals
 from lissom.statics.stability import growing_exponents
@@ -427,7 +428,8 @@ def _points(
         if x is not None:
             N = allowed_motions(model, found.A[j], path.kept)
             parts = (N.T @ X @ N for X in (found.K[j], found.D[j], found.M[j], model.elasticity.stiffness))
-            growing = growing_exponents(*parts)
+            with one_thread(2 * N.shape[1]):
+                growing = growing_exponents(*parts)
             out[k] = PathPoint(q[k].copy(), force[k].copy(), float(factor[k]), x / path.length(x), growing)
     return out
 
