@@ -18,10 +18,10 @@ pairs that close at the start, the share e² of the energy would have come back:
     Σ ½ e² (h N |δ̇ₙ₊₁ − δ̇ₙ| + |Nₙ₊₁ − Nₙ| |δₙ₊₁ − δₙ|),   e = 1 for pairs that open                       (2)
 
 A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy of the robot, of the
-energy that its contacts store, and of (2) together. The kinetic energy is that in the frame of the world, so that fewer
-steps are divided where bodies travel fast together. Pairs that are slower than twice the speed that gravity gives in
-the whole step do not count: their bounces are shorter than the step.
-Rollouts are not divided, and stay plastic.
+energy that its contacts store, and of (2) together. If the first try by the scheme already says so, implicit Euler is
+not tried. The kinetic energy is that in the frame of the world, so that fewer steps are divided where bodies travel
+fast together. Pairs that are slower than twice the speed that gravity gives in the whole step do not count: their
+bounces are shorter than the step. Rollouts are not divided, and stay plastic.
 
 A step is also rejected if a ball went through an obstacle, by more than half of its radius, without contact at the ends
 of the step (contact_search). Only pairs that are near each other at one of the ends are searched, or all pairs if a
@@ -68,12 +68,13 @@ from lissom.stepping.contact_search import (
     put_both_ends,
     put_motion,
 )
-from lissom.stepping.step_rows import IS_PLASTIC, PASSED, StepRows
+from lissom.stepping.step_rows import IS_NOTED, IS_PLASTIC, PASSED, StepRows
 from lissom.systems.mass import armature_energy
 
 Counts = wp.array2d(dtype=wp.int32)
 
-KEPT, CHANGED, REJECTED = range(3)  # verdicts on a step: it is accepted, repeated with implicit Euler, or divided
+# Verdicts on a step: it is accepted; repeated with implicit Euler; rejected; or divided without a try of implicit Euler
+KEPT, CHANGED, REJECTED, COSTLY = range(4)
 
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
@@ -200,6 +201,16 @@ def lost_energy(
 
 
 @wp.func
+def loses_rebound(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, gravity: vec3
+) -> bool:  # fmt: skip
+    """Whether (2) of a step, which is a part of a step of size `whole`, is too large. Forces and speeds at its end
+    depend little on the scheme."""
+    lost, stored = lost_energy(t, s, x, m, i, h, SLOW * wp.length(gravity) * wp.max(whole, h))
+    return lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost)
+
+
+@wp.func
 def may_pass(
     t: Tables, s: Scratch, m: ContactRows, i: int, j: int, h: wp.float64, fastest: wp.float64
 ) -> bool:  # fmt: skip
@@ -297,6 +308,9 @@ def judge_stage(
         return REJECTED
     changed = any_differs(s, m, i) and changes_speed(t, x, i, h, gravity)
     if changed and counts[i, IS_PLASTIC] == 0:
+        counts[i, PASSED] = 0
+        if is_last and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
+            return COSTLY
         return CHANGED
     if not is_last:
         return KEPT
@@ -304,10 +318,8 @@ def judge_stage(
     if passes_through(t, s, x, m, i, h):
         counts[i, PASSED] = 1
         return REJECTED
-    if counts[i, IS_PLASTIC] == 1 and divides:
-        lost, stored = lost_energy(t, s, x, m, i, h, SLOW * wp.length(gravity) * wp.max(whole, h))
-        if lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost):
-            return REJECTED
+    if counts[i, IS_PLASTIC] == 1 and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
+        return REJECTED
     counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
     return KEPT
 
@@ -322,33 +334,31 @@ def no_verdict(
 
 
 @wp.func(inline=False)
-def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """Note contacts and gaps at the start of a run of fixed steps."""
+def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: Counts):
+    """Note contacts and gaps at the start of a run of fixed steps, unless the last step has done it."""
     if m.start.shape[1] == 0:
         return
     s.near.is_swept[i] = 0  # anchors may have been given to any pair
-    evaluate_contacts(t, s, x, i)
-    take_contacts(t, s, m, i, FOREVER)
-
-
-@wp.func(inline=False)
-def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
-    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there."""
-    if m.start.shape[1] == 0:
+    if counts[i, IS_NOTED] == 1:
+        for j in range(m.n[i, TOUCHING]):
+            m.deepest[i] = wp.max(m.deepest[i], -m.gap[i, m.touching[i, j]])
         return
-    if t.contacts.sticks == 0:
-        evaluate_contacts(t, s, x, i)
-    take_contacts(t, s, m, i, h)
-
-
-@wp.func
-def evaluate_contacts(t: Tables, s: Scratch, x: StepRows, i: int):
-    """Store `gap` and `push` of near pairs at the state of x."""
     put_motion(t, s, i, x.q, x.v, x.a)
     renew_near(t, s, i)
     for j in range(s.near.count[i]):
         if not finds_open(t, s, i, j):
             put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
+    take_contacts(t, s, m, i, FOREVER)
+
+
+@wp.func(inline=False)
+def keep_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64, counts: Counts):
+    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there. Without
+    anchors they are those of the last evaluation, which differ by less than the tolerance of Newton's method."""
+    if m.start.shape[1] == 0:
+        return
+    take_contacts(t, s, m, i, h)
+    counts[i, IS_NOTED] = 1
 
 
 @wp.func(inline=False)
@@ -382,12 +392,12 @@ def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
 
 
 @wp.func
-def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: Counts):
     """`note_contacts` of robots without contacts."""
     ...
 
 
 @wp.func
-def keeps_none(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
+def keeps_none(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64, counts: Counts):
     """`keep_contacts` of robots without contacts."""
     ...

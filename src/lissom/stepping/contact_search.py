@@ -61,7 +61,7 @@ from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import origin_between, place_bases
 from lissom.stepping.newton_stages import CONVERGED
-from lissom.stepping.step_rows import ERROR, StepRows, Tolerances
+from lissom.stepping.step_rows import ERROR, IS_NOTED, StepRows, Tolerances
 from lissom.stepping.step_sizes import LawsStruct, put_laws
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -668,10 +668,11 @@ def first_event(
 
 
 @wp.func
-def begin_search(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+def begin_search(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: wp.array2d(dtype=wp.int32)):
     """List the near pairs at the start of a run of adaptive steps."""
     if m.start.shape[1] == 0:
         return
+    counts[i, IS_NOTED] = 0
     s.near.is_swept[i] = 0  # anchors may have been given to any pair
     put_motion(t, s, i, x.q, x.v, x.a)
     renew_near(t, s, i)
