@@ -116,7 +116,7 @@ def test_deepest_contacts_of_all_drivers():
     sampled = ls.simulate(model, 0.3, START, t_eval=np.linspace(0, 0.3, 4))
     assert sampled.statistics.deepest == pytest.approx(deepest, rel=1e-12)
     fixed = ls.simulate(model, 0.3, START, dt=2e-3)
-    stepper = ls.Stepper(model, 2e-3, q0=START)
+    stepper = ls.Stepper(model, 2e-3, q0=START, scheme=ls.generalized_alpha())
     for _ in range(50):
         stepper.step()
     kept, then = stepper.snapshot(), stepper.statistics
@@ -146,7 +146,7 @@ def test_steps_in_python_have_their_deepest_contact():
     assert motion.statistics.parts > 5 and motion.statistics.plastic > 1
     assert motion.statistics.deepest == pytest.approx(in_kernels.statistics.deepest, rel=1e-3)
     assert motion.energy_made < 1e-9 * 0.028
-    stepper = ls.Stepper(model, 2e-3, q0=START)
+    stepper = ls.Stepper(model, 2e-3, q0=START, scheme=ls.generalized_alpha())
     for _ in range(75):
         stepper.step()
     assert stepper.statistics.deepest == pytest.approx(motion.statistics.deepest, rel=1e-6)

@@ -77,6 +77,8 @@ Counts = wp.array2d(dtype=wp.int32)
 KEPT, CHANGED, REJECTED, COSTLY = range(4)
 
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
+SLIGHT_CHANGE = wp.constant(wp.float64(0.1))  # of a contact that lasts
+NEARLY = wp.constant(wp.float64(0.99))
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
 SLOW = wp.constant(wp.float64(2.0))  # speed of bounces that are not resolved, over that of gravity in a step
 LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
@@ -139,8 +141,9 @@ def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64, gravity: vec3) 
 
 
 @wp.func(inline=False)
-def any_differs(s: Scratch, m: ContactRows, i: int) -> bool:
-    """The first condition of (1), by the last evaluation of contacts. Lists the pairs in contact as `found`."""
+def any_differs(s: Scratch, m: ContactRows, i: int, part: wp.float64) -> bool:
+    """The first condition of (1) with a `part` in place of ½, by the last evaluation of contacts. Lists the pairs in
+    contact as `found`."""
     count = wp.int32(0)
     still = wp.int32(0)
     different = wp.int32(0)
@@ -152,7 +155,7 @@ def any_differs(s: Scratch, m: ContactRows, i: int) -> bool:
             before = m.push[i, s.near.pair[i, j]]
             if before > so3.ZERO:
                 still += 1
-            if wp.abs(now - before) > CHANGE * wp.max(now, before):
+            if wp.abs(now - before) > part * wp.max(now, before):
                 different += 1
     m.n[i, FOUND] = count
     return different > 0 or still < m.n[i, TOUCHING]
@@ -306,7 +309,7 @@ def judge_stage(
         return KEPT
     if s.status[i] == STATUS_TOO_MANY_PAIRS:
         return REJECTED
-    changed = any_differs(s, m, i) and changes_speed(t, x, i, h, gravity)
+    changed = any_differs(s, m, i, CHANGE) and changes_speed(t, x, i, h, gravity)
     if changed and counts[i, IS_PLASTIC] == 0:
         counts[i, PASSED] = 0
         if is_last and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
@@ -343,22 +346,40 @@ def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, co
         for j in range(m.n[i, TOUCHING]):
             m.deepest[i] = wp.max(m.deepest[i], -m.gap[i, m.touching[i, j]])
         return
+    evaluate_contacts(t, s, x, i)
+    take_contacts(t, s, m, i, FOREVER)
+
+
+@wp.func(inline=False)
+def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, counts: Counts):
+    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there. Without
+    anchors, contacts that last are those of the last evaluation of the step: they differ from those at its end by a
+    small part of their change, unless one of them changes much or is the deepest so far."""
+    if m.start.shape[1] == 0:
+        return
+    if t.contacts.sticks == 0 and (any_differs(s, m, i, SLIGHT_CHANGE) or may_be_deepest(s, m, i)):
+        evaluate_contacts(t, s, x, i)
+    take_contacts(t, s, m, i, h)
+    counts[i, IS_NOTED] = 1
+
+
+@wp.func
+def may_be_deepest(s: Scratch, m: ContactRows, i: int) -> bool:
+    """Whether a contact of the last evaluation is nearly as deep as the deepest one so far, or deeper."""
+    for j in range(s.near.count[i]):
+        if s.near.push[i, j] > so3.ZERO and -s.near.gap[i, j] > NEARLY * m.deepest[i]:
+            return True
+    return False
+
+
+@wp.func
+def evaluate_contacts(t: Tables, s: Scratch, x: StepRows, i: int):
+    """Store `gap` and `push` of near pairs at the state of x."""
     put_motion(t, s, i, x.q, x.v, x.a)
     renew_near(t, s, i)
     for j in range(s.near.count[i]):
         if not finds_open(t, s, i, j):
             put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
-    take_contacts(t, s, m, i, FOREVER)
-
-
-@wp.func(inline=False)
-def keep_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64, counts: Counts):
-    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there. Without
-    anchors they are those of the last evaluation, which differ by less than the tolerance of Newton's method."""
-    if m.start.shape[1] == 0:
-        return
-    take_contacts(t, s, m, i, h)
-    counts[i, IS_NOTED] = 1
 
 
 @wp.func(inline=False)
@@ -398,6 +419,6 @@ def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, coun
 
 
 @wp.func
-def keeps_none(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64, counts: Counts):
+def keeps_none(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, counts: Counts):
     """`keep_contacts` of robots without contacts."""
     ...

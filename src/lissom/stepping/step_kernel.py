@@ -396,7 +396,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
                     leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
                     if judges:
-                        keep(t, s, m, i, size, r.counts)
+                        keep(t, s, x, m, i, size, r.counts)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     status = int(FAILED)
         r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))
