@@ -38,12 +38,12 @@ import warp as wp
 
 from lissom.forces.contact import (
     ContactLaw,
-    ball_centre,
     contact_of,
     finds_open,
     list_near,
     put_push,
     renew_near,
+    touching_centre,
     twist_of,
 )
 from lissom.lie import se3, so3
@@ -121,11 +121,10 @@ def kinetic_energy(t: Tables, s: Scratch, x: StepRows, i: int) -> wp.float64:
 @wp.func
 def pair_speed(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     """Speed of the ball's centre of pair e relative to the obstacle [m/s]."""
-    ball = t.contacts.pair[e, 0]
-    a = t.contacts.ball_node[ball]
+    a = t.contacts.ball_node[t.contacts.pair[e, 0]]
     b = t.contacts.obstacle_node[t.contacts.pair[e, 1]]
     rho = twist_of(s, i, a) - twist_of(s, i, b)
-    c = ball_centre(t, s, i, ball, origin_between(t, s, i, a, b))
+    c = touching_centre(t, s, i, e, origin_between(t, s, i, a, b))
     return wp.length(se3.linear(rho) + wp.cross(se3.angular(rho), c))
 
 

@@ -46,7 +46,7 @@ import warp as wp
 
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
-from lissom.forces.contact import ball_centre, is_aside, obstacle_distance, pose_of, renew_near, twist_of
+from lissom.forces.contact import is_aside, obstacle_distance, pose_of, renew_near, touching_centre, twist_of
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
@@ -90,7 +90,7 @@ def gap_motion(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     a = t.contacts.ball_node[ball]
     b = t.contacts.obstacle_node[obstacle]
     origin = origin_between(t, s, i, a, b)
-    c = ball_centre(t, s, i, ball, origin)
+    c = touching_centre(t, s, i, e, origin)
     R_b, p_b = pose_of(s, i, b, origin)
     R = R_b * t.contacts.obstacle_R[obstacle]
     y = wp.transpose(R) * (c - R_b * t.contacts.obstacle_p[obstacle] - p_b)
