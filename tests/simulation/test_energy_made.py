@@ -115,8 +115,8 @@ def test_deepest_contacts_of_all_drivers():
     assert steps.statistics.deepest == pytest.approx(deepest, rel=1e-12)
     sampled = ls.simulate(model, 0.3, START, t_eval=np.linspace(0, 0.3, 4))
     assert sampled.statistics.deepest == pytest.approx(deepest, rel=1e-12)
-    fixed = ls.simulate(model, 0.3, START, dt=2e-3, method="sdirk")  # a stepper's default
-    stepper = ls.Stepper(model, 2e-3, q0=START)
+    fixed = ls.simulate(model, 0.3, START, dt=2e-3)
+    stepper = ls.Stepper(model, 2e-3, q0=START, scheme=ls.generalized_alpha())
     for _ in range(50):
         stepper.step()
     kept, then = stepper.snapshot(), stepper.statistics
@@ -141,12 +141,12 @@ def test_steps_in_python_have_their_deepest_contact():
     robot = ball().description
     robot.add_force("draught", "ball", lambda t, g, eta: np.zeros(6))
     model = robot.build()
-    motion = ls.simulate(model, 0.15, START, dt=2e-3, method="sdirk")
-    in_kernels = ls.simulate(ball(), 0.15, START, dt=2e-3, method="sdirk")
+    motion = ls.simulate(model, 0.15, START, dt=2e-3)
+    in_kernels = ls.simulate(ball(), 0.15, START, dt=2e-3)
     assert motion.statistics.parts > 5 and motion.statistics.plastic > 1
     assert motion.statistics.deepest == pytest.approx(in_kernels.statistics.deepest, rel=1e-3)
     assert motion.energy_made < 1e-9 * 0.028
-    stepper = ls.Stepper(model, 2e-3, q0=START)
+    stepper = ls.Stepper(model, 2e-3, q0=START, scheme=ls.generalized_alpha())
     for _ in range(75):
         stepper.step()
     assert stepper.statistics.deepest == pytest.approx(motion.statistics.deepest, rel=1e-6)

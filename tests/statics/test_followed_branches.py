@@ -60,22 +60,36 @@ def test_a_twisted_arch_keeps_its_turns(bent, share, closes):
     assert turns[-1] == pytest.approx(1.3293, abs=1e-3)  # the same for all steps; the rest of 1.5 turns is writhe
 
 
-def test_a_branch_that_ends_is_told():
-    """A spring snaps through under a load beyond its limit: the start's branch has no equilibrium there. The result is
-    the one beyond, with a warning that says where the branch ends."""
+@pytest.fixture(scope="module")
+def truss():
+    """A spring that snaps through, and the load at which it does."""
     robot = ls.Robot("truss", gravity=(0, 0, 0))
     robot.add_link("slide", ls.RigidBody(0.1), ls.JointPrismatic((0, 1, 0)))
     robot.add_spring("bar", "slide", ls.PathPoint(None, position=(1.0, 0.3, 0.0)), stiffness=1e3)
     robot.add_joint_actuator("push", "slide")
-    model = robot.build()
-    y = np.linspace(0.0, 0.3, 3001)
-    d = 0.3 - y
+    d = 0.3 - np.linspace(0.0, 0.3, 3001)
     length, free = np.hypot(1.0, d), np.hypot(1.0, 0.3)
-    limit = (1e3 * (free - length) * d / length).max()
+    return robot.build(), (1e3 * (free - length) * d / length).max()
+
+
+def test_a_branch_that_ends_is_told(truss):
+    """A spring snaps through under a load beyond its limit: the start's branch has no equilibrium there. The result is
+    the one beyond, with a warning that says where the branch ends."""
+    model, limit = truss
     rest = ls.solve_statics(model, [0.95 * limit], q0=[0.0])
     assert 0.0 < rest.q[0] < 0.3
     with pytest.warns(
         ls.StabilityWarning, match=r"the equilibria that follow from q0 end at .* of the release from q0"
     ):
         beyond = ls.solve_statics(model, [1.05 * limit], q0=rest.q)
+    assert beyond.is_stable and beyond.q[0] > 0.6
+
+
+def test_no_branch_of_unstable_equilibria_is_followed(truss):
+    """From an unstable equilibrium below the limit load, the path to a load beyond it ends at the limit, too. A robot
+    that is released there does not follow this path, so that no warning says that it left it."""
+    model, limit = truss
+    start = ls.solve_statics(model, [0.95 * limit], q0=[0.17], stable=False)
+    assert start.unstable_count == 1 and 0.13 < start.q[0] < 0.3
+    beyond = ls.solve_statics(model, [1.05 * limit], q0=start.q)
     assert beyond.is_stable and beyond.q[0] > 0.6

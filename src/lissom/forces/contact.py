@@ -52,6 +52,18 @@ cells (4); pair_bow has ρ and c. M stands in the place of the depth, and the pr
     k V × n,   V = Σ mᵢ eᵢ,   δV = −(s B nᵀ + Q N) δc − (V^ + Q n^) θ,   Q = Σ ∂mᵢ/∂gⱼ eᵢ eⱼᵀ              (14)
     δ̇ = −n·u − l·ω,   l = V × n/M                                         at the centre of pressure         (15)
 
+The lowest point of an ellipsoid over a plane is exact: a ball that rolls along the inside of the ellipsoid touches it
+there. With the centre c₀ of the ellipsoid, and Q the square of its half-axes as a matrix, its centre c is
+
+    c = c₀ − Q n/σ + r n,   σ = √(nᵀ Q n)                                                                (16)
+    δc = B θ in the body for its rotation θ,   B = −(Q/σ − Q n nᵀ Q/σ³ − r) n^                            (17)
+
+u is the velocity of the point of the body at c, so that (17) changes f by D_u (ω × B θ), and the moment about a point
+of the body by (B θ) × f. The anchor of the body is the point at which it touched when it was anchored, e from c₀. It
+replaces the arc of (6), since it moves along the plane like the point of contact but for terms of third order:
+
+    x = P [c₀ + e − A],   ∂x/∂c = P,   ∂x/∂θ = −P (c₀ + e − c)^                                           (18)
+
 Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
 K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
 is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1. For b see robot.contact_laws.
@@ -283,9 +295,11 @@ class ContactLaw:
 
 @wp.struct
 class Anchor:
-    """The anchor of a pair for (6), in the base frame: whether it exists, d = c − r n − A, and b."""
+    """The anchor of a pair for (6), in the base frame: whether it exists, d = c − r n − A, and b. Of (18): whether it
+    is a point of the body, d = c₀ + e − A, and b = c₀ + e − c."""
 
     exists: wp.int32
+    is_point: wp.int32
     d: vec3
     b: vec3
 
@@ -314,18 +328,22 @@ def arc_factor(n: vec3, b: vec3):
 
 @wp.func
 def elastic_slip(anchored: Anchor, radius: wp.float64, n: vec3) -> vec3:
-    """x of (6)."""
+    """x of (6) or (18)."""
     if anchored.exists == 0:
         return vec3()
+    if anchored.is_point != 0:
+        return projector(n) * anchored.d
     G, _slope = arc_factor(n, anchored.b)
     return projector(n) * (anchored.d + radius * G * anchored.b)
 
 
 @wp.func
 def elastic_slip_derivatives(anchored: Anchor, radius: wp.float64, n: vec3, N: mat3):
-    """∂x/∂c of (7) and ∂x/∂θ of (8)."""
+    """∂x/∂c of (7) and ∂x/∂θ of (8), or those of (18)."""
     if anchored.exists == 0:
         return mat3(), mat3()
+    if anchored.is_point != 0:
+        return projector(n), -(projector(n) * so3.hat(anchored.b))
     G, slope = arc_factor(n, anchored.b)
     P = projector(n)
     one = wp.identity(n=3, dtype=wp.float64)
@@ -399,9 +417,9 @@ class Contact:
 
     law. anchored: the anchor. facing: m/a of (11), zero for balls. slope, bend: s and H n/s of (12). cell, e_1, e_2: of
     (13), for balls with C = 1 and all else zero. radius: of the ball, zero for a cell. depth: δ of a ball, M of a cell.
-    at_point: δ − ρ of (13). gap: distance of the ball, or of the point of a cell. c: centre. n, N: normal and its
-    derivative with respect to c. u, spin: velocity of the centre and angular velocity relative to the obstacle. a, b:
-    nodes of ball and obstacle.
+    at_point: δ − ρ of (13). gap: distance of the ball, or of the point of a cell. c: centre. rolls: whether it moves in
+    the body by (17), and swing: B. n, N: normal and its derivative with respect to c. u, spin: velocity of the centre
+    and angular velocity relative to the obstacle. a, b: nodes of ball and obstacle.
     """
 
     law: ContactLaw
@@ -417,6 +435,8 @@ class Contact:
     at_point: wp.float64
     gap: wp.float64
     c: vec3
+    rolls: wp.int32
+    swing: mat3
     n: vec3
     N: mat3
     u: vec3
@@ -512,6 +532,8 @@ def contact_derivatives(x: Contact):
     D_turn += wp.outer(along, -by_depth * wp.cross(tilt, n) - by_rate * rate_turn)  # (13), (15)
     D_u += wp.outer(along, -by_rate * n)
     D_spin += wp.outer(along, -by_rate * lever)
+    if x.rolls != 0:
+        D_turn += D_u * (so3.hat(x.spin) * x.swing)  # (17)
     return D_c, D_u, D_spin, D_turn
 
 
@@ -614,6 +636,47 @@ def ball_centre(t: Tables, s: Scratch, i: int, ball: int, origin: vec3) -> vec3:
 
 
 @wp.func
+def rolls_inside(t: Tables, ball: int) -> bool:
+    """Whether a ball rolls along the inside of an ellipsoid."""
+    return t.contacts.ball_squares[ball][0, 0] > so3.ZERO
+
+
+@wp.func
+def squares_of(t: Tables, ball: int, R_a: mat3) -> mat3:
+    """Q of (16) in the base frame, where the node of the ball has the rotation R_a."""
+    return R_a * t.contacts.ball_squares[ball] * wp.transpose(R_a)
+
+
+@wp.func
+def rolled(t: Tables, ball: int, R_a: mat3, n: vec3) -> vec3:
+    """c − c₀ of (16) on a plane with the normal n."""
+    Q_n = squares_of(t, ball, R_a) * n
+    return t.contacts.ball_radius[ball] * n - Q_n / wp.sqrt(wp.dot(n, Q_n))
+
+
+@wp.func
+def swing_of(t: Tables, ball: int, R_a: mat3, n: vec3) -> mat3:
+    """B of (17)."""
+    Q = squares_of(t, ball, R_a)
+    Q_n = Q * n
+    size = wp.sqrt(wp.dot(n, Q_n))
+    tilt = Q / size - wp.outer(Q_n, Q_n) / (size * size * size)
+    return (t.contacts.ball_radius[ball] * wp.identity(n=3, dtype=wp.float64) - tilt) * so3.hat(n)
+
+
+@wp.func
+def touching_centre(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> vec3:
+    """Centre of the ball of pair e in the base frame with origin `origin`, by (16) if it rolls in its body."""
+    ball = t.contacts.pair[e, 0]
+    c = ball_centre(t, s, i, ball, origin)
+    if rolls_inside(t, ball):
+        R_a, _p_a = pose_of(s, i, t.contacts.ball_node[ball], origin)
+        R, _p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
+        c += rolled(t, ball, R_a, vec3(R[0, 2], R[1, 2], R[2, 2]))
+    return c
+
+
+@wp.func
 def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
     """Centre of a ball in the world."""
     origin = origin_of(t, s, i, t.contacts.ball_node[ball])
@@ -645,7 +708,7 @@ def gap_of_surfaces(t: Tables, s: Scratch, i: int, e: int):
     b = t.contacts.obstacle_node[obstacle]
     origin = origin_between(t, s, i, t.contacts.ball_node[ball], b)
     R, p = pose_of(s, i, b, origin)
-    x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.contacts.obstacle_p[obstacle]
+    x = wp.transpose(R) * (touching_centre(t, s, i, e, origin) - p) - t.contacts.obstacle_p[obstacle]
     y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
     d, n, _N = obstacle_distance(t, obstacle, y)
     normal = t.contacts.ball_normal[ball]
@@ -722,7 +785,8 @@ def place_clusters(t: Tables, s: Scratch, i: int):
         radius = wp.float64(0.0)
         for ball in range(begin, end):
             reach = wp.length(t.contacts.ball_cell[ball, 0]) + wp.length(t.contacts.ball_cell[ball, 1])
-            reach += t.contacts.ball_radius[ball]
+            squares = t.contacts.ball_squares[ball]
+            reach += t.contacts.ball_radius[ball] + wp.sqrt(squares[0, 0] + squares[1, 1] + squares[2, 2])
             distance = wp.length(s.near.listed_position[i, ball] - centre) + reach
             radius = wp.max(radius, distance)
         s.near.centre[i, c] = centre
@@ -821,7 +885,7 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     x.b = t.contacts.obstacle_node[obstacle]
     x.radius = t.contacts.ball_radius[ball]
     origin = origin_between(t, s, i, x.a, x.b)
-    x.c = ball_centre(t, s, i, ball, origin)
+    x.c = touching_centre(t, s, i, e, origin)
     R, p = obstacle_pose(t, s, i, obstacle, origin)
     y = wp.transpose(R) * (x.c - p)
     d, n, N = obstacle_distance(t, obstacle, y)
@@ -866,6 +930,10 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
         x.spin = se3.angular(rho)
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
+        if rolls_inside(t, ball):
+            R_a, _p_a = pose_of(s, i, x.a, origin)
+            x.rolls = 1
+            x.swing = swing_of(t, ball, R_a, x.n)
         row = t.contacts.pair[e, 2]
         weight = t.contacts.pair_weight[e]
         x.law.stiffness = share * x.slope * weight * t.contacts.law[row, 0]
@@ -882,18 +950,26 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
             x.anchored.exists = 1
             x.anchored.d = x.c - x.radius * x.n - R * anchor_at(t, i, e) - p
             x.anchored.b = R_a * t.contacts.anchor[anchor_row(t, i), 2 * e + 1]
+            if x.rolls != 0:
+                at = ball_centre(t, s, i, ball, origin) + x.anchored.b
+                x.anchored.is_point = 1
+                x.anchored.d = at - R * anchor_at(t, i, e) - p
+                x.anchored.b = at - x.c
     return x
 
 
 @wp.func
 def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
     """New anchors of pair e, which is in contact, in the frames of the obstacle and of the ball's node: the contact
-    point, moved back by the elastic slip up to the limit of friction."""
+    point, moved back by the elastic slip up to the limit of friction, and b of (6) or e of (18)."""
     push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
     origin = origin_between(t, s, i, x.a, x.b)
     R, p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
     A = x.c - x.radius * x.n - limited_slip(x.law, x.anchored, x.radius, push, x.n, x.c)
+    if x.rolls != 0:
+        e_a = x.c - x.radius * x.n - ball_centre(t, s, i, t.contacts.pair[e, 0], origin)
+        return wp.transpose(R) * (A - p), wp.transpose(R_a) * e_a
     return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
 
 
@@ -1042,6 +1118,9 @@ def response_at_origin(x: Contact, f: vec3, m: vec3):
         H_m, N_m = cell_response(x)
         H_c += H_m
         N_c += N_m
+    if x.rolls != 0:
+        zero = mat3()
+        H_c += se3.block(so3.hat(f) * x.swing, zero, zero, zero)  # (17)
     return at_origin(x.c, H_c), at_origin(x.c, N_c)
 
 

@@ -89,8 +89,9 @@ _CORNERS = np.sqrt(3.0) * np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, 
 class Ball(NamedTuple):
     """One ball of a link or of the world: name of the link, None for the world, place s on it, number of the ball on
     the link, node, position in the node [m], radius [m], extent, outward normal and cell (2, 3) in the node, bends of
-    the cell (2,) [m], whether it is a triangle, and half of the part of an axis for which it stands, in the node (3,)
-    [m]; see robot.surface_points and robot.contact_points."""
+    the cell (2,) [m], whether it is a triangle, half of the part of an axis for which it stands, in the node (3,) [m],
+    and the vectors of the half-axes of an ellipsoid inside of which it rolls, in the node (3, 3) [m], zero for others;
+    see robot.surface_points and robot.contact_points."""
 
     link: str | None
     s: Any
@@ -104,6 +105,7 @@ class Ball(NamedTuple):
     bends: np.ndarray
     is_triangle: bool
     part: np.ndarray
+    half_axes: np.ndarray
 
 
 class ContactShape(NamedTuple):
@@ -202,6 +204,9 @@ class Contacts:
     )
     ball_is_triangle: Ints  # 1 for a surface point whose cell is a triangle
     ball_part: Vectors3  # half of the part of an axis for which a ball stands, in the node [m]; zero for other balls
+    ball_squares: (
+        Matrices3  # Q of forces.contact (16) of a ball that rolls in an ellipsoid, in the node [m²]; else zero
+    )
     names: tuple[str, ...]  # of the contact of each row of `law`
     obstacle_link: tuple[str | None, ...]  # link of each shape or ball that balls may touch; None is the world
     obstacle_s: np.ndarray
@@ -383,7 +388,7 @@ class SurroundingsBuilder:
         self.obstacle_of: dict[int, int] = {}  # obstacle of each piece
         self.points: dict[tuple[int, str, int], Points] = {}  # of each piece, by detail and factor of their number
         self.detail: dict[int, str] = {}  # how much of other bodies touches each piece
-        self.listed = np.zeros((0, 2)), np.zeros(0, dtype=np.int64)  # see _listed
+        self.listed = np.zeros((0, 3)), np.zeros(0, dtype=np.int64)  # see _listed
         self.waiting: dict[Any, tuple[Any, Any, float, list[Any]]] = {}  # pairs of the contact at hand, see _flush
         self.followed: list[int] = []  # balls of pieces, around which there are four points
         self.n_cells = 0  # pairs of cells of surfaces
@@ -690,16 +695,20 @@ class SurroundingsBuilder:
 
     def _geometry(self, balls: np.ndarray) -> Geometry:
         """Geometry of balls by their numbers."""
-        return geometry_of_balls(*self._listed()[0][balls].T)
+        return Geometry(*self._listed()[0][balls].T)
 
     def _listed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Radius and extent of all balls, (n, 2), and what tells their nodes apart, (n,)."""
+        """Geometry of all balls, (n, 3), and what tells their nodes apart, (n,)."""
         known = len(self.listed[1])
         if known < len(self.balls):
             more = self.balls[known:]
-            sizes = np.array([(ball.radius, ball.extent) for ball in more])
+            sizes = geometry_of_balls(*np.array([(ball.radius, ball.extent) for ball in more]).T)
+            for k, ball in enumerate(more):
+                if ball.half_axes.any():  # an ellipsoid rests on the end of its shortest axis
+                    c, b, a = np.sort(np.linalg.norm(ball.half_axes, axis=1))
+                    sizes.low[k], sizes.high[k] = c / a**2, c / b**2
             nodes = np.array([id(ball.node) for ball in more])
-            self.listed = np.concatenate([self.listed[0], sizes]), np.concatenate([self.listed[1], nodes])
+            self.listed = np.concatenate([self.listed[0], np.transpose(sizes)]), np.concatenate([self.listed[1], nodes])
         return self.listed
 
     def _add_pairs(
@@ -893,6 +902,7 @@ class SurroundingsBuilder:
             ball_cell=np.array([ball.cell for ball in self.balls]).reshape(-1, 2, 3),
             ball_is_triangle=np.array([ball.is_triangle for ball in self.balls], dtype=np.int32),
             ball_part=np.array([ball.part for ball in self.balls]).reshape(-1, 3),
+            ball_squares=np.array([ball.half_axes.T @ ball.half_axes for ball in self.balls]).reshape(-1, 3, 3),
             names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
@@ -966,10 +976,13 @@ def reach_around(shape: Shape, kind: ShapeKind, size: tuple[float, float, float]
 
 def _ball(link: str | None, s: Any, number: int, node: Node | None, position: np.ndarray, row: np.ndarray) -> Ball:
     """A ball with the numbers (14,) of a row of robot.surface_points after its place."""
-    radius, extent, cell = float(row[0]), float(row[1]), row[5:11].reshape(2, 3)
-    part = cell[0] if radius > 0.0 else np.zeros(3)
-    cell = np.zeros((2, 3)) if radius > 0.0 else cell
-    return Ball(link, s, number, node, position, radius, extent, row[2:5], cell, row[11:13], bool(row[13]), part)
+    radius, extent, normal, cell = float(row[0]), float(row[1]), row[2:5], row[5:11].reshape(2, 3)
+    part, half_axes, is_triangle = np.zeros(3), np.zeros((3, 3)), bool(row[13])
+    if radius > 0.0 and is_triangle:  # it rolls
+        half_axes, normal, cell, is_triangle = row[2:11].reshape(3, 3), np.zeros(3), np.zeros((2, 3)), False
+    elif radius > 0.0:
+        part, cell = cell[0], np.zeros((2, 3))
+    return Ball(link, s, number, node, position, radius, extent, normal, cell, row[11:13], is_triangle, part, half_axes)
 
 
 def warn_of_gaps(pieces: Sequence[ContactShape], depths: Mapping[int, float]) -> None:

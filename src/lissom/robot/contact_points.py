@@ -9,7 +9,8 @@ robot.surface_points.
 | sphere | itself | |
 | capsule | its two ends, and balls along the axis | |
 | cylinder | along the axis | both rims, and a ring on each end |
-| torus, ellipsoid | around its circle, or across its shortest axis | |
+| torus | around its circle | |
+| ellipsoid | across its shortest axis; on a plane one that rolls inside of it | |
 | box | | corners, points along the edges, four on each face |
 | cone | | rim, a ring on its base, and the tip |
 | mesh, hull, function | balls that fill it | vertices of its convex hull, and points on edges and faces of both |
@@ -93,9 +94,12 @@ class Points(NamedTuple):
 
 
 def detail_on(shape: Shape) -> str:
-    """How much of another body touches this shape: its "corners", also its "edges", or also its "faces"."""
+    """How much of another body touches this shape: its "corners", also its "edges", or also its "faces"; a "plane" is
+    touched by corners, and by the lowest points of ellipsoids."""
     surface = shape.surface("shape")
-    if surface.kind in (ShapeKind.PLANE, ShapeKind.HOLLOW):
+    if surface.kind is ShapeKind.PLANE:
+        return "plane"
+    if surface.kind is ShapeKind.HOLLOW:
         return "corners"
     return "faces" if not is_bounded(shape) else "edges"
 
@@ -110,6 +114,7 @@ def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: in
         ModelError: a mesh cannot be read, or is flat.
     """
     kind, size, rotation = shape.surface(where)
+    on_plane, detail = detail == "plane", "corners" if detail == "plane" else detail
     if not is_bounded(shape):
         return Points(np.zeros((0, COLUMNS)), np.zeros(0))
     if kind is ShapeKind.SPHERE:
@@ -123,7 +128,7 @@ def shape_points(shape: Shape, detail: str, count: int, where: str, *, finer: in
     elif kind is ShapeKind.CONE:
         found = _cone(size[0], size[1], detail)
     elif kind is ShapeKind.ELLIPSOID:
-        found = _ellipsoid(np.array(size))
+        found = _rolling_ball(np.array(size)) if on_plane else _ellipsoid(np.array(size))
     elif kind is ShapeKind.TORUS:
         angle = 2.0 * np.pi * np.arange(_torus_count(*size[:2])) / _torus_count(*size[:2])
         ring = size[0] * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(len(angle))])
@@ -159,6 +164,14 @@ def axis_balls(radius: float, half: float, count: int) -> np.ndarray:
     rows = _balls(centres, radius, 2.0 * part)
     rows[:, 10] = part
     return rows
+
+
+def _rolling_ball(half: np.ndarray) -> Points:
+    """The largest ball that can roll along the inside of an ellipsoid with given half-axes. Its row has the vectors of
+    the half-axes in place of the normal and of the half-edges of a cell, and 1 in the last column."""
+    rows = _balls(np.zeros((1, 3)), half.min() ** 2 / half.max())
+    rows[0, 5:14], rows[0, 16] = np.diag(half).ravel(), 1.0
+    return Points(rows, np.ones(1), 0.0)
 
 
 def _ellipsoid(half: np.ndarray) -> Points:

@@ -539,7 +539,7 @@ def _search(
             last, ended = end if end.path else start, ""
             is_loose = end.remedy.startswith(_REMEDIES[SINGULAR])  # at the start already
             if is_given and not sticks and not is_loose and (end.remedy or end.iterations > _QUICK):
-                end, ended = _followed(model, start, row, t, limits, end)
+                end, ended = _followed(model, start, row, t, limits, end, stable)
             end = _reached(model, begin, row, t, limits, end, stable, lambda said: advance(len(found), said))
             if ended:
                 _warn_of_branch(first + k, batch_of(lead), ended)
@@ -616,10 +616,12 @@ def _balancing_forces(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> n
 
 
 def _followed(
-    model: Model, start: Iterate, u: np.ndarray, t: float, limits: Limits, direct: Iterate
+    model: Model, start: Iterate, u: np.ndarray, t: float, limits: Limits, direct: Iterate, stable: bool
 ) -> tuple[Iterate, str]:
     """The end of path (1) from the start, in adaptive steps that Newton's method takes quickly; or `direct`, the end of
-    Newton's method from the start, and a text that says where the path ended."""
+    Newton's method from the start, and a text that says where the path ended. The text is empty if the path has no
+    branch to leave: it hardly begins, or a stable equilibrium is sought and those of the path are unstable, as deep in
+    a stiff obstacle."""
     support = static_residual(model, start.q, u, t, 1.0, start.force)
     if support is None:
         return direct, ""
@@ -633,8 +635,8 @@ def _followed(
     end, reached, why = raised(replace(start, iterations=direct.iterations), released)
     if reached == 1.0:
         return end, ""
-    if reached < _BEGUN:  # q0 is a guess rather than the neighbour of an equilibrium
-        return direct, ""
+    if reached < _BEGUN or (stable and end.unstable_count(model, u, t)):
+        return direct, ""  # q0 is a guess rather than the neighbour of an equilibrium
     return replace(direct, iterations=end.iterations), f"at {100.0 * reached:.3g} % of the release from q0: {why}"
 
 

@@ -18,10 +18,10 @@ pairs that close at the start, the share e² of the energy would have come back:
     Σ ½ e² (h N |δ̇ₙ₊₁ − δ̇ₙ| + |Nₙ₊₁ − Nₙ| |δₙ₊₁ − δₙ|),   e = 1 for pairs that open                       (2)
 
 A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy of the robot, of the
-energy that its contacts store, and of (2) together. The kinetic energy is that in the frame of the world, so that fewer
-steps are divided where bodies travel fast together. Pairs that are slower than twice the speed that gravity gives in
-the whole step do not count: their bounces are shorter than the step.
-Rollouts are not divided, and stay plastic.
+energy that its contacts store, and of (2) together. If the first try by the scheme already says so, implicit Euler is
+not tried. The kinetic energy is that in the frame of the world, so that fewer steps are divided where bodies travel
+fast together. Pairs that are slower than twice the speed that gravity gives in the whole step do not count: their
+bounces are shorter than the step. Rollouts are not divided, and stay plastic.
 
 A step is also rejected if a ball went through an obstacle, by more than half of its radius, without contact at the ends
 of the step (contact_search). Only pairs that are near each other at one of the ends are searched, or all pairs if a
@@ -38,12 +38,12 @@ import warp as wp
 
 from lissom.forces.contact import (
     ContactLaw,
-    ball_centre,
     contact_of,
     finds_open,
     list_near,
     put_push,
     renew_near,
+    touching_centre,
     twist_of,
 )
 from lissom.lie import se3, so3
@@ -68,14 +68,17 @@ from lissom.stepping.contact_search import (
     put_both_ends,
     put_motion,
 )
-from lissom.stepping.step_rows import IS_PLASTIC, PASSED, StepRows
+from lissom.stepping.step_rows import IS_NOTED, IS_PLASTIC, PASSED, StepRows
 from lissom.systems.mass import armature_energy
 
 Counts = wp.array2d(dtype=wp.int32)
 
-KEPT, CHANGED, REJECTED = range(3)  # verdicts on a step: it is accepted, repeated with implicit Euler, or divided
+# Verdicts on a step: it is accepted; repeated with implicit Euler; rejected; or divided without a try of implicit Euler
+KEPT, CHANGED, REJECTED, COSTLY = range(4)
 
 CHANGE = wp.constant(wp.float64(0.5))  # of (1)
+SLIGHT_CHANGE = wp.constant(wp.float64(0.1))  # of a contact that lasts
+NEARLY = wp.constant(wp.float64(0.99))
 LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
 SLOW = wp.constant(wp.float64(2.0))  # speed of bounces that are not resolved, over that of gravity in a step
 LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
@@ -118,11 +121,10 @@ def kinetic_energy(t: Tables, s: Scratch, x: StepRows, i: int) -> wp.float64:
 @wp.func
 def pair_speed(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     """Speed of the ball's centre of pair e relative to the obstacle [m/s]."""
-    ball = t.contacts.pair[e, 0]
-    a = t.contacts.ball_node[ball]
+    a = t.contacts.ball_node[t.contacts.pair[e, 0]]
     b = t.contacts.obstacle_node[t.contacts.pair[e, 1]]
     rho = twist_of(s, i, a) - twist_of(s, i, b)
-    c = ball_centre(t, s, i, ball, origin_between(t, s, i, a, b))
+    c = touching_centre(t, s, i, e, origin_between(t, s, i, a, b))
     return wp.length(se3.linear(rho) + wp.cross(se3.angular(rho), c))
 
 
@@ -138,8 +140,9 @@ def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64, gravity: vec3) 
 
 
 @wp.func(inline=False)
-def any_differs(s: Scratch, m: ContactRows, i: int) -> bool:
-    """The first condition of (1), by the last evaluation of contacts. Lists the pairs in contact as `found`."""
+def any_differs(s: Scratch, m: ContactRows, i: int, part: wp.float64) -> bool:
+    """The first condition of (1) with a `part` in place of ½, by the last evaluation of contacts. Lists the pairs in
+    contact as `found`."""
     count = wp.int32(0)
     still = wp.int32(0)
     different = wp.int32(0)
@@ -151,7 +154,7 @@ def any_differs(s: Scratch, m: ContactRows, i: int) -> bool:
             before = m.push[i, s.near.pair[i, j]]
             if before > so3.ZERO:
                 still += 1
-            if wp.abs(now - before) > CHANGE * wp.max(now, before):
+            if wp.abs(now - before) > part * wp.max(now, before):
                 different += 1
     m.n[i, FOUND] = count
     return different > 0 or still < m.n[i, TOUCHING]
@@ -197,6 +200,16 @@ def lost_energy(
         elastic = wp.abs(now - before) * wp.abs(ends[0] - begins[0])
         lost += share * share * so3.HALF * (kinetic + elastic)
     return lost, stored
+
+
+@wp.func
+def loses_rebound(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, gravity: vec3
+) -> bool:  # fmt: skip
+    """Whether (2) of a step, which is a part of a step of size `whole`, is too large. Forces and speeds at its end
+    depend little on the scheme."""
+    lost, stored = lost_energy(t, s, x, m, i, h, SLOW * wp.length(gravity) * wp.max(whole, h))
+    return lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost)
 
 
 @wp.func
@@ -295,8 +308,11 @@ def judge_stage(
         return KEPT
     if s.status[i] == STATUS_TOO_MANY_PAIRS:
         return REJECTED
-    changed = any_differs(s, m, i) and changes_speed(t, x, i, h, gravity)
+    changed = any_differs(s, m, i, CHANGE) and changes_speed(t, x, i, h, gravity)
     if changed and counts[i, IS_PLASTIC] == 0:
+        counts[i, PASSED] = 0
+        if is_last and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
+            return COSTLY
         return CHANGED
     if not is_last:
         return KEPT
@@ -304,10 +320,8 @@ def judge_stage(
     if passes_through(t, s, x, m, i, h):
         counts[i, PASSED] = 1
         return REJECTED
-    if counts[i, IS_PLASTIC] == 1 and divides:
-        lost, stored = lost_energy(t, s, x, m, i, h, SLOW * wp.length(gravity) * wp.max(whole, h))
-        if lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost):
-            return REJECTED
+    if counts[i, IS_PLASTIC] == 1 and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
+        return REJECTED
     counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
     return KEPT
 
@@ -322,23 +336,39 @@ def no_verdict(
 
 
 @wp.func(inline=False)
-def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
-    """Note contacts and gaps at the start of a run of fixed steps."""
+def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: Counts):
+    """Note contacts and gaps at the start of a run of fixed steps, unless the last step has done it."""
     if m.start.shape[1] == 0:
         return
     s.near.is_swept[i] = 0  # anchors may have been given to any pair
+    if counts[i, IS_NOTED] == 1:
+        for j in range(m.n[i, TOUCHING]):
+            m.deepest[i] = wp.max(m.deepest[i], -m.gap[i, m.touching[i, j]])
+        return
     evaluate_contacts(t, s, x, i)
     take_contacts(t, s, m, i, FOREVER)
 
 
 @wp.func(inline=False)
-def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
-    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there."""
+def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, counts: Counts):
+    """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there. Without
+    anchors, contacts that last are those of the last evaluation of the step: they differ from those at its end by a
+    small part of their change, unless one of them changes much or is the deepest so far."""
     if m.start.shape[1] == 0:
         return
-    if t.contacts.sticks == 0:
+    if t.contacts.sticks == 0 and (any_differs(s, m, i, SLIGHT_CHANGE) or may_be_deepest(s, m, i)):
         evaluate_contacts(t, s, x, i)
     take_contacts(t, s, m, i, h)
+    counts[i, IS_NOTED] = 1
+
+
+@wp.func
+def may_be_deepest(s: Scratch, m: ContactRows, i: int) -> bool:
+    """Whether a contact of the last evaluation is nearly as deep as the deepest one so far, or deeper."""
+    for j in range(s.near.count[i]):
+        if s.near.push[i, j] > so3.ZERO and -s.near.gap[i, j] > NEARLY * m.deepest[i]:
+            return True
+    return False
 
 
 @wp.func
@@ -382,12 +412,12 @@ def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
 
 
 @wp.func
-def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: Counts):
     """`note_contacts` of robots without contacts."""
     ...
 
 
 @wp.func
-def keeps_none(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
+def keeps_none(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, counts: Counts):
     """`keep_contacts` of robots without contacts."""
     ...

@@ -46,7 +46,7 @@ import warp as wp
 
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
-from lissom.forces.contact import ball_centre, is_aside, obstacle_distance, pose_of, renew_near, twist_of
+from lissom.forces.contact import is_aside, obstacle_distance, pose_of, renew_near, touching_centre, twist_of
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
@@ -61,7 +61,7 @@ from lissom.passes.linear_algebra import largest
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import origin_between, place_bases
 from lissom.stepping.newton_stages import CONVERGED
-from lissom.stepping.step_rows import ERROR, StepRows, Tolerances
+from lissom.stepping.step_rows import ERROR, IS_NOTED, StepRows, Tolerances
 from lissom.stepping.step_sizes import LawsStruct, put_laws
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -90,7 +90,7 @@ def gap_motion(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     a = t.contacts.ball_node[ball]
     b = t.contacts.obstacle_node[obstacle]
     origin = origin_between(t, s, i, a, b)
-    c = ball_centre(t, s, i, ball, origin)
+    c = touching_centre(t, s, i, e, origin)
     R_b, p_b = pose_of(s, i, b, origin)
     R = R_b * t.contacts.obstacle_R[obstacle]
     y = wp.transpose(R) * (c - R_b * t.contacts.obstacle_p[obstacle] - p_b)
@@ -668,10 +668,11 @@ def first_event(
 
 
 @wp.func
-def begin_search(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int):
+def begin_search(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: wp.array2d(dtype=wp.int32)):
     """List the near pairs at the start of a run of adaptive steps."""
     if m.start.shape[1] == 0:
         return
+    counts[i, IS_NOTED] = 0
     s.near.is_swept[i] = 0  # anchors may have been given to any pair
     put_motion(t, s, i, x.q, x.v, x.a)
     renew_near(t, s, i)

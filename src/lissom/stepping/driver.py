@@ -42,6 +42,7 @@ from lissom.stepping.step_rows import (
     DONE,
     EVALUATIONS,
     HAS_MATRIX,
+    IS_NOTED,
     IS_PLASTIC,
     MATRICES,
     MOST_STAGES,
@@ -199,7 +200,8 @@ class Motions:
         for name, value in ({"before": state["a"], "force_before": state["force"]} | state).items():
             host[name][which] = value
         host["h"][which, 0] = h
-        counts[which, HAS_MATRIX] = counts[which, STEADY] = counts[which, IS_PLASTIC] = 0
+        for column in (HAS_MATRIX, STEADY, IS_PLASTIC, IS_NOTED):
+            counts[which, column] = 0
 
     def put_state(self, s: StepState) -> None:
         """Set a single motion to a state."""
@@ -360,10 +362,11 @@ class Motions:
         """Return to the states at the start of the last call."""
         for begun, now in self._saved:
             now[:] = begun
-        self.host["counts"][:, HAS_MATRIX] = 0
+        self.host["counts"][:, HAS_MATRIX] = self.host["counts"][:, IS_NOTED] = 0
 
     def snapshot(self) -> dict[str, Any]:
         """Copies of all data that the next steps depend on: states, counts and kept matrices."""
+        self.host["counts"][:, IS_NOTED] = 0  # the snapshot does not hold the contacts that are noted
         names = (*NAMES, "counts", *(("anchor",) if "anchor" in self.host else ()))
         kept = [] if self.w is None else [x.copy() for x in self.w.persistent_arrays(_KEPT)]
         return {"host": {name: self.host[name].copy() for name in names}, "kept": kept, "z": self.z,

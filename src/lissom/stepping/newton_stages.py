@@ -365,9 +365,12 @@ def take_residual(
         or (iteration > 2 and rate > SLOW_CONTRACTION)
         or (iteration > 0 and rate > so3.ONE)
     )
-    fresh = fresh or iteration == 5 or iteration == 9 or has_other_contacts(s, i)
+    fresh = fresh or iteration == 5 or iteration == 9
     if is_damped:
         fresh = x.notes[i, PART] == so3.ZERO
+    elif not fresh and has_other_contacts(s, i):
+        fresh = True
+        x.notes[i, TRIES_REUSE] = so3.ZERO  # which says nothing about reuse in the next steps
     x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
     return wp.where(fresh, MATRIX, CORRECT)
 

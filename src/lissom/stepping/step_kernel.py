@@ -33,6 +33,7 @@ from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.expression_programs import Steps, linked
 from lissom.stepping.contact_changes import (
+    COSTLY,
     KEPT,
     judge_stage,
     keep_contacts,
@@ -309,9 +310,9 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         judges = pauses == 0 and not is_adaptive
         part = r.pause[i, 1]
         if is_adaptive:
-            begin_adaptive(t, s, x, m, i)
+            begin_adaptive(t, s, x, m, i, r.counts)
         if judges or (pauses != 0 and part == NOTE):
-            begin(t, s, x, m, i)
+            begin(t, s, x, m, i, r.counts)
         if pauses != 0 and part > NOTE:
             divides = CUT * r.h[i, 1] >= r.adaptive[i, LEAST]
             verdict = judge(
@@ -335,6 +336,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                     row = r.counts[i, IS_PLASTIC]
                     tries = 2 - row
                 begins = wp.int32(row)
+                verdict = int(KEPT)
                 for _try in range(tries):
                     if status == CONVERGED and row >= 0:
                         c = tolerances(g.numbers[row])
@@ -367,7 +369,8 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                                     )  # fmt: skip
                                     status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
                         r.weights[i, k] = row
-                        if judges and row == 0 and status == FAILED and m.start.shape[1] > 0:  # repeat with row 1
+                        repeats = judges and row == 0 and verdict != COSTLY and m.start.shape[1] > 0
+                        if status == FAILED and repeats:  # with row 1
                             status = int(CONVERGED)
                             r.counts[i, IS_PLASTIC] = 1
                             restore_start(t, x, i, b.loops)
@@ -393,7 +396,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                         r.counts[i, PLASTIC_STEPS] = r.counts[i, PLASTIC_STEPS] + 1
                     leave_step(t, s, x, m, i, k, b.loops.force, r.adaptive, r.out, r.times, r.counts, renew)
                     if judges:
-                        keep(t, s, x, m, i, size)
+                        keep(t, s, x, m, i, size, r.counts)
                 if is_planned and (again != 0 or r.adaptive[i, NEXT] != wanted):
                     status = int(FAILED)
         r.pause[i, 1] = wp.where(pauses != 0, status, int(BEGIN))
@@ -613,7 +616,7 @@ def put_start(
     for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
         host[name][0] = getattr(here, name)
     new_first, slow_is_enough = known
-    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough, 0, 0, 0, 0, 0
+    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough, 0, 0, 0, 0, 0, 0
 
 
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:

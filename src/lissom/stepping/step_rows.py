@@ -57,11 +57,12 @@ NOTES = ADDED = 22
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
 # new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
 # better prediction; number of next stages that accept a slow iteration; damped steps; residuals of damped iterations;
-# whether the next step begins with the weights of implicit Euler (contact_changes); the number of steps with them; and
-# whether a ball went through an obstacle in the last step.
+# whether the next step begins with the weights of implicit Euler (contact_changes); the number of steps with them;
+# whether a ball went through an obstacle in the last step; and whether the last step has noted the contacts at its end,
+# from which the next one begins: whoever writes another state sets it to 0.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
-IS_PLASTIC, PLASTIC_STEPS, PASSED = 9, 10, 11
-COUNTS = 12
+IS_PLASTIC, PLASTIC_STEPS, PASSED, IS_NOTED = range(9, 13)
+COUNTS = 13
 
 
 @wp.struct
