@@ -359,13 +359,14 @@ def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
 
 
 def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
-    """Warn, once for a model, if rows of its loops depend on each other at q (nq,)."""
+    """Warn, once for a model, if rows of its constraints depend on each other at q (nq,)."""
     if model.n_rows and "redundancy" not in model.cache:
         rank = model.cache["redundancy"] = _rank(model, q)
         if rank < model.n_rows:
+            what = "constraints" if any(kind != "loops" for kind in model.loops.kinds) else "loops"
             warnings.warn(
-                f"robot {model.name!r}: of the {model.n_rows} rows of its loops {rank} are independent; these are "
-                "kept, and the forces in the loops are those of least norm", RedundancyWarning, stacklevel=3
+                f"robot {model.name!r}: of the {model.n_rows} rows of its {what} {rank} are independent; these are "
+                f"kept, and the forces in the {what} are those of least norm", RedundancyWarning, stacklevel=3
             )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.features import may_have_loops
-from lissom.passes.scratch import Scratch
+from lissom.passes.scratch import STATUS_FLAT_DISC, Scratch
 from lissom.passes.traversal import origin_of
 from lissom.robot.constraints import RowKind
 from lissom.systems.couplings import coupling_rates, coupling_residuals
@@ -49,6 +49,7 @@ native = native_functions("systems/loops.h")
 
 
 HINGE, SKATE, ROLLING, HEIGHT = (wp.constant(kind.value) for kind in list(RowKind)[1:])
+_FLAT = wp.constant(wp.float64(1e-12))  # sine of the angle between a disc and its plane, squared
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
 
@@ -259,11 +260,21 @@ def loop_wrench(t: Tables, g: LoopState, i: int, loop: int, force: Matrix) -> ve
 
 
 @wp.func
+def check_disc(t: Tables, s: Scratch, g: LoopState, i: int, loop: int):
+    """Set the status of the instance if a disc lies flat on its plane."""
+    if t.loops.radius[loop] > so3.ZERO:
+        z = wp.dot(t.loops.hinge[loop, 0], g.b)
+        if so3.ONE - z * z < _FLAT and s.status[i] == 0:
+            s.status[i] = STATUS_FLAT_DISC
+
+
+@wp.func
 def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
     """F −= W on A and F += W on B for all loops; their residuals are written to gap."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
+            check_disc(t, s, g, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 gap[i, row] = row_residual(t, g, loop, row)
             W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
@@ -282,6 +293,7 @@ def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
+            check_disc(t, s, g, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 gap[i, row] = row_residual(t, g, loop, row)
 
