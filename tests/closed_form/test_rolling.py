@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import lissom as ls
+from lissom.robot.constraints import RowKind
 
 G = 9.81
 UP = np.array([0.0, 0.0, 1.0])
@@ -173,7 +174,8 @@ def test_coin_in_fixed_steps(method, project):
 
 
 def test_ball_on_a_slope():
-    """A solid ball rolls down a slope of angle α with 5/7 g sin α; it feels 2/7 m g sin α along and m g cos α across."""
+    """A solid ball rolls down a slope of angle α with 5/7 g sin α; the plane pushes with 2/7 m g sin α up the slope and
+    with m g cos α along its normal."""
     slope, r, m = 0.3, 0.1, 0.7
     robot = ls.Robot("ball")
     robot.add_link("ball", ls.RigidBody(m, inertia=(0.4 * m * r**2,) * 3), ls.JointFree())
@@ -260,8 +262,9 @@ TRACK, WHEEL, CASTER = 0.15, 0.08, 0.03  # half of the track, radii [m]
 def car(is_free, arm=False):
     """A base with two driven wheels: free, on three contacts, or on a planar joint without heights."""
     robot = ls.Robot("car")
-    robot.add_link("base", ls.RigidBody(3.0, com=(0.05, 0, 0), inertia=(0.03, 0.03, 0.05)),
-                   ls.JointFree() if is_free else ls.JointPlanar(), placement=at(z=0.0 if is_free else WHEEL))  # fmt: skip
+    joint, height = (ls.JointFree(), 0.0) if is_free else (ls.JointPlanar(), WHEEL)
+    base = ls.RigidBody(3.0, com=(0.05, 0, 0), inertia=(0.03, 0.03, 0.05))
+    robot.add_link("base", base, joint, placement=at(z=height))
     for name, side in (("left", 1.0), ("right", -1.0)):
         robot.add_link(name, ls.RigidBody(0.3, inertia=(5e-4, 9e-4, 5e-4)), ls.JointRevolute((0, 1, 0)), "base",
                        placement=at(y=side * TRACK))  # fmt: skip
@@ -291,7 +294,7 @@ def test_a_free_car_moves_like_one_on_a_planar_joint():
     np.testing.assert_allclose(a, b, atol=1e-7)
     assert np.abs(a[:2, 3]).max() > 0.05
     weight = (3.0 + 0.6 + 0.1) * G
-    heights = [free.loops.row_kind.tolist().index(4, 3 * k) for k in range(3)]
+    heights = [free.loops.row_kind.tolist().index(RowKind.HEIGHT, 3 * k) for k in range(3)]
     assert one.multipliers[0][heights].sum() == pytest.approx(weight, rel=1e-9)
     assert (one.multipliers[:, heights] > 0.0).all()
 

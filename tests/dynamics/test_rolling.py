@@ -181,8 +181,8 @@ def test_wrenches_are_the_forces():
 
 
 def test_start_velocities():
-    """A start that slips gets the change of velocity of least kinetic energy, M Δv in the range of Aᵀ; one that does not
-    slip stays."""
+    """A start that slips gets the change of velocity of least kinetic energy, M Δv in the range of Aᵀ; one that does
+    not slip stays."""
     model = model_of("arm")
     q, v, *_ = state(model, 2)
     q = ls.assemble(model, q)

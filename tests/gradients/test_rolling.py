@@ -73,7 +73,7 @@ def test_gradients(make, method):
 @pytest.mark.parametrize("method", ["sdirk", "esdirk"])
 def test_forward_and_backward_agree(method):
     """A direction carried forwards has the product with any seeds that the backward pass gives, batches included."""
-    model, q, v, paths = coin()
+    model, q, v, _ = coin()
     rng = np.random.default_rng(1)
     u = 0.1 * rng.normal(size=(2, 10, model.nu))
     motion = ls.rollout(model, np.stack([q, q]), np.stack([v, 0.5 * v]), u, dt=0.01, steps=10, method=method)

@@ -82,13 +82,15 @@ def described(stages, rates, group, seed=4, sticks=False, slips=0.0):
 
     def fill(first):
         for name in names:
-            own = sources[name].reshape(2, STEPS * stages, sources[name].shape[1])[:, first * stages : (first + WINDOW) * stages]
+            own = sources[name].reshape(2, STEPS * stages, -1 if sources[name].size else 0)
+            own = own[:, first * stages : (first + WINDOW) * stages]
             getattr(given, name).numpy()[:] = own.reshape(room, own.shape[-1])
 
     sizes = Sizes(2, STEPS, WINDOW, NV, WIDTH, n, WIDE)
     made = StageSystems(sizes, weights, scheme, rates, group, flat, scale, np.arange(1.0 * rows), given, fill,
                         touching(rng, rows) if sticks else None)  # fmt: skip
-    parts["A_q"][parts["slot"] < 0] = parts["A_v"][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
+    for name in ("A_q", "A_v"):
+        parts[name][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
     parts["S"] = systems_of(parts, stages, rates, group)
     return made, parts
 

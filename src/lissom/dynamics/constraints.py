@@ -272,8 +272,8 @@ def constraint_force_derivative(model: Model, q: ArrayLike, multipliers: ArrayLi
 def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
     """The wrench that each loop exerts on its link a, at frame B and in its axes; link b gets the opposite wrench.
 
-    Skates and rolling contacts follow the loops. Frame B of a skate is at its point, in the axes of its link; its link a
-    is the ground. Frame B of a rolling contact is that of the plane, its link a is the wheel.
+    Skates and rolling contacts follow the loops. Frame B of a skate is at its point, in the axes of its link; its link
+    a is the ground. Frame B of a rolling contact is that of the plane, its link a is the wheel.
 
     Args:
         q: configuration, shape (..., nq). multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an

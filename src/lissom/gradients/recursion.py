@@ -111,8 +111,8 @@ class PoseMapsStruct:
 class StageMatricesStruct:
     """Matrices of a window, a row for each stage of its steps.
 
-    Inputs: K, D, M, A, A_q, A_v and slot as in `Matrices`; dependent rows of A_q and A_v become zero. Outputs: matrix: S
-    with scaled rows, padded; FACTOR overwrites it by its factors. units: scales of the rows. status: 0, or another
+    Inputs: K, D, M, A, A_q, A_v and slot as in `Matrices`; dependent rows of A_q and A_v become zero. Outputs: matrix:
+    S with scaled rows, padded; FACTOR overwrites it by its factors. units: scales of the rows. status: 0, or another
     number if S is singular. L, pivots: lower factors and pivots of S, unused by MAKE, as is status.
     """
 

@@ -159,7 +159,7 @@ def _derivative_arrays(model: Model, rows: int, anchors: np.ndarray | None) -> t
         arrays = {name: wp.array(workspace.host[name], device="cpu") for name in _NAMES}
     size = model.n_rows * column_width(model) if model.rate_rows.any() else 0
     slips = wp.zeros((rows, size), dtype=wp.float64, device="cpu")
-    return workspace, Matrices(*(arrays[name] for name in _NAMES), slips)
+    return workspace, Matrices(*(arrays[name] for name in _NAMES), A_v=slips)
 
 
 def _fill_window(
@@ -202,9 +202,7 @@ def _fill_window(
         for name in ("A", "A_q"):
             workspace.host[name].reshape(n * each, -1, width)[..., prescribed] = 0.0
     if given.A_v.shape[1]:
-        A, A_q, rate_q = (
-            workspace.host[name].reshape(n * each, -1, width) for name in ("A", "A_q", "rate_q")
-        )
+        A, A_q, rate_q = (workspace.host[name].reshape(n * each, -1, width) for name in ("A", "A_q", "rate_q"))
         A_q[:, model.rate_rows] = rate_q[:, model.rate_rows]
         A_q[..., prescribed] = 0.0
         given.A_v.numpy().reshape(len(given.A_v), -1, width)[: n * each] = A * model.rate_rows[:, None]

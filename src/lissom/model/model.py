@@ -166,8 +166,8 @@ class Model:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of rows of the constraint Jacobian: the directions that loops constrain, dependent ones included, those
-        of skates and rolling contacts, then one for each coupling of joints."""
+        """Number of rows of the constraint Jacobian: the directions that loops constrain, dependent ones included,
+        those of skates and rolling contacts, then one for each coupling of joints."""
         return len(self.loops.row_direction) + len(self.joint_couplings.names)
 
     @cached_property
@@ -182,7 +182,7 @@ class Model:
         names = [f"{PARTS[kind].word} {name!r}" for kind, name in zip(self.loops.kinds, self.loops.names)
                  if kind != "loops"]  # fmt: skip
         if names:
-            rule = f"{function}: must have no constraints on velocities, since the path of the robot decides where it can be"
+            rule = f"{function}: must have no constraints on velocities, since the path decides where it can be"
             cure = "; remove them from the description, or use simulate"
             raise ModelError(f"robot {self.name!r}: {rule} (got {', '.join(names)}){cure}")
 

@@ -46,26 +46,26 @@ _SMALL = 1e-9
 
 
 class RowKind(IntEnum):
-    """What a row of constraints holds.
+    """What a row of constraints holds. Kernels compare these numbers, so that their order counts.
 
-    DIRECTION: a row of Φ⊥ᵀ of (1). HINGE: the rotational row of a universal joint. SKATE: the velocity of a point along
-    a direction of frame B. ROLLING: the velocity of the point of a wheel that touches a plane, along a direction of the
-    plane. HEIGHT: the height of this point above the plane.
+    DIRECTION: a row of Φ⊥ᵀ of (1). HINGE: the rotational row of a universal joint. HEIGHT: the height of the point of a
+    wheel that touches a plane. ROLLING: the velocity of this point along a direction of the plane. SKATE: the velocity
+    of a point along a direction of frame B.
     """
 
     DIRECTION = 0
     HINGE = 1
-    SKATE = 2
+    HEIGHT = 2
     ROLLING = 3
-    HEIGHT = 4
+    SKATE = 4
 
 
-RATES = (RowKind.SKATE, RowKind.ROLLING)  # kinds of rows that restrict velocities and no positions
+RATES = (RowKind.ROLLING, RowKind.SKATE)  # kinds of rows that restrict velocities and no positions
 
 
 class End(NamedTuple):
-    """A frame of a constraint: at `placement` (4, 4) in the frame of a link at s, None for the world. `fields`: names of
-    the fields of the link and of s."""
+    """A frame of a constraint: at `placement` (4, 4) in the frame of a link at s, None for the world. `fields`: names
+    of the fields of the link and of s."""
 
     link: str | None
     s: Place
@@ -89,8 +89,8 @@ class Closure(NamedTuple):
         axis: unit vector (3,) of the rotation.
         slide: projector (3, 3) onto the directions along which the joint slides.
         pitch: advance along the axis [m/rad].
-        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); the normal of the plane and the axis of a wheel;
-            zero for other joints.
+        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); the normal of the plane and the axis of a
+            wheel; zero for other joints.
         radius: of a wheel or ball [m].
     """
 

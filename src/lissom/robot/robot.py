@@ -485,8 +485,8 @@ class Robot:
             centre: its centre (3,) in this frame [m].
             s, s_ground: abscissae on rods, 0 at the base and 1 at the tip, or places on deformable bodies.
             ground: link that carries the plane; None is the world.
-            placement: pose (4, 4) of the plane in the frame of this link at s_ground, or in the world [-, m]: its z axis
-                is the normal. None is the plane z = 0.
+            placement: pose (4, 4) of the plane in the frame of this link at s_ground, or in the world [-, m]: its z
+                axis is the normal. None is the plane z = 0.
             height: False if other constraints hold the height of the centre.
         """
         self._new_name(name, "rolling contact", self.rolling)

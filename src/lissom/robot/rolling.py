@@ -1,8 +1,8 @@
 """Constraints on velocities: skates, and wheels, discs and balls that roll without slip.
 
-They restrict how a robot moves, but not where it can be: constraints of this kind are called non-holonomic. In the frame
-of the link, with the twist η = (ω, v) of a skate's link relative to the ground, the point P of a skate does not move
-along d,
+They restrict how a robot moves, but not where it can be: constraints of this kind are called non-holonomic. In the
+frame of the link, with the twist η = (ω, v) of a skate's link relative to the ground, the point P of a skate does not
+move along d,
 
     w·η = 0,   w = (P × d, d)                                                                             (1)
 

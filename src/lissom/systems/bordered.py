@@ -7,9 +7,9 @@
 σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned for every time step (C. L. Bottasso,
 O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Pivoted Gram-Schmidt on A (QR with row exchange) finds
 independent rows, and only these enter; rows that restrict velocities only come after the others, whose residuals would
-else be left. The other rows are then satisfied too, and their forces stay constant. A row that restricts velocities only
-has in a step the residual A v / c₁ in place of e, and its derivative by Δ in place of A_q (newton_stages). (2) solves
-(3). There p = 0, except in integrators that stabilise the loops (Baumgarte); the row of a coordinate with a
+else be left. The other rows are then satisfied too, and their forces stay constant. A row that restricts velocities
+only has in a step the residual A v / c₁ in place of e, and its derivative by Δ in place of A_q (newton_stages). (2)
+solves (3). There p = 0, except in integrators that stabilise the loops (Baumgarte); the row of a coordinate with a
 prescribed motion is replaced by the prescribed acceleration.
 Source: Mathew 2025 eqs. (46)-(49) for (3).
 """

@@ -9,8 +9,8 @@ D_X = X̄_A − X̄_B for the sums X̄ of inverse_dynamics_derivatives (E = J̇ 
     ∂(A a + Ȧ v)/∂q = y·(D_Q − (ad_{η_A} + ad_{η_B}) D_R + (ad_{η_B} ad_{η_A} − ad_{a_A}) D_J)             (3)
     ∂(A a + Ȧ v)/∂v = y·(D_E − (ad_{η_A} + ad_{η_B}) D_J)                                                 (4)
 
-The row n = b × a₁ of a universal joint rotates with A, and the rows of a wheel follow its point of contact: the products
-with D of loops (5) add a term to each of these. Gravity in the accelerations cancels between A and B.
+The row n = b × a₁ of a universal joint rotates with A, and the rows of a wheel follow its point of contact: the
+products with D of loops (5) add a term to each of these. Gravity in the accelerations cancels between A and B.
 Source: Mathew 2025 (D70)-(D83) for (1)-(4).
 """
 

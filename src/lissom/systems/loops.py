@@ -48,7 +48,7 @@ from lissom.systems.rolling import (
 native = native_functions("systems/loops.h")
 
 
-HINGE, SKATE, ROLLING, HEIGHT = (wp.constant(kind.value) for kind in list(RowKind)[1:])
+HINGE, HEIGHT, ROLLING, SKATE = (wp.constant(kind.value) for kind in list(RowKind)[1:])
 _FLAT = wp.constant(wp.float64(1e-12))  # sine of the angle between a disc and its plane, squared
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
@@ -151,7 +151,13 @@ def loop_state(t: Tables, s: Scratch, i: int, loop: int) -> LoopState:
 @wp.func
 def restricts_rate(kind: int) -> bool:
     """Whether a row of a kind restricts velocities and no positions."""
-    return kind == SKATE or kind == ROLLING
+    return kind >= ROLLING
+
+
+@wp.func
+def is_of_wheel(kind: int) -> bool:
+    """Whether a row of a kind belongs to a wheel or ball."""
+    return kind >= HEIGHT and kind < SKATE
 
 
 @wp.func
@@ -174,7 +180,7 @@ def velocity_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
     kind = t.loops.row_kind[row]
     if kind == HINGE:
         return se3.join(wp.cross(g.b, t.loops.hinge[loop, 0]), vec3())
-    if kind >= ROLLING:
+    if is_of_wheel(kind):
         d = se3.linear(t.loops.row_direction[row])
         return contact_row(g.b, t.loops.hinge[loop, 0], g.p, t.loops.radius[loop], d)
     return t.loops.row_direction[row]
@@ -184,7 +190,7 @@ def velocity_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
 def has_pose_row(t: Tables, row: int) -> bool:
     """Whether P of a row depends on the pose, so that D of (5) is not zero."""
     kind = t.loops.row_kind[row]
-    return kind == HINGE or kind >= ROLLING
+    return kind > 0 and kind < SKATE
 
 
 @wp.func
@@ -232,7 +238,7 @@ def residual_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
     """Row of E in (2): z = T⁻ᵀ Φ⊥ without its part along the motion of h, which follows from m = Ad_{exp ε}ᵀ z; zero
     for a row that restricts no position."""
     kind = t.loops.row_kind[row]
-    if kind == HINGE or kind == HEIGHT:
+    if kind > 0 and kind < ROLLING:  # of a hinge, or a height
         return velocity_row(t, g, loop, row)
     if restricts_rate(kind):
         return vec6()
@@ -331,7 +337,7 @@ def wrench_stiffness(t: Tables, g: LoopState, i: int, loop: int, force: Matrix):
         b = g.R_B * g.b
         if t.loops.row_kind[row] == HINGE:
             U = force[i, row] * so3.cross_columns(n, so3.hat(b))
-        if t.loops.row_kind[row] >= ROLLING:
+        if is_of_wheel(t.loops.row_kind[row]):
             d = force[i, row] * (g.R_B * se3.linear(t.loops.row_direction[row]))
             turn = contact_turn(b, n, g.R_B * g.p + g.p_B, t.loops.radius[loop])
             U -= so3.cross_columns(d, turn)
