@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _SMALL = 1e-9
 
 
+@final
 class RowKind(IntEnum):
     """What a row of constraints holds. Kernels compare these numbers, so that their order counts.
 
