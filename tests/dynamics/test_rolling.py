@@ -7,6 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import lissom as ls
+from lissom.dynamics.constraints import run_constraints
+from lissom.launch.workspace import independent_rows
 
 UP = (0.0, 0.0, 1.0)
 
@@ -206,12 +208,15 @@ def test_assemble_closes_heights_only():
 
 
 def test_rows_of_positions_come_before_rows_of_velocities():
-    """A slide along x and a blade across it hold the same: the loop is the independent row, and stays closed."""
+    """A slide along x holds all that a blade far out holds, whose row is larger: the rows of the loop are kept, and it
+    stays closed."""
     robot = ls.Robot("slide", gravity=(0, 0, 0))
     robot.add_link("body", ls.RigidBody(1.0, inertia=(0.1, 0.1, 0.1)), ls.JointPlanar())
     robot.add_loop("slide", "body", joint=ls.JointPrismatic((1, 0, 0)))
-    robot.add_skate("blade", "body", (0, 30, 0))
+    robot.add_skate("blade", "body", (0, 1, 0), point=(30.0, 0.0, 0.0))
     model = robot.build()
+    w, _ = run_constraints(model, np.zeros(3), find_independent=True)
+    assert not model.rate_rows[independent_rows(w)].any() and model.rate_rows.any()
     with pytest.warns(ls.RedundancyWarning, match="rows of its constraints 2 are independent"):
         motion = ls.simulate(model, 1.0, v0=[1.0, 0.0, 0.0], dt=0.01)
     np.testing.assert_allclose(motion.q[-1], [1.0, 0.0, 0.0], atol=1e-12)
