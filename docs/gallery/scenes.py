@@ -280,6 +280,16 @@ SCENES = {
     "trimmed_helicoid": Scene(motion(shapes=2), ("rate of decay [1/s]",)),
     "underactuated_linkage": Scene(motion(shapes=5), ("angular impulse mismatch", "largest moment in the ball [N·m]")),
     "underwater_vehicle": Scene(motion(shapes=3), ("advance [m]", "mismatch of the derivatives")),
+    "wheels": Scene(
+        motion(1, shapes=4, trail="arm", span=(0.0, 0.65), view=(35.0, -60.0)),
+        (
+            "snakeboard > way [m]",
+            "snakeboard > off its own equations [m]",
+            "car > radius of the circle [m]",
+            "car > arm off that on a turntable [-]",
+            "car > least load of a wheel or the caster [N]",
+        ),
+    ),
 }
 
 FILMS = {

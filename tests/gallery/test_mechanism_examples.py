@@ -217,3 +217,18 @@ def test_steps_of_the_slider_crank_are_of_second_order(mechanisms, redundant, me
         errors.append(np.abs([motion.q[-1, 0], motion.v[-1, 0]] - exact))
         assert np.abs(ls.loop_residual(model, motion.q)).max() < 1e-10
     np.testing.assert_allclose(np.log2(errors[0] / errors[1]), 2.0, rtol=0, atol=0.1)
+
+
+def test_wheels(tmp_path):
+    """The snakeboard follows its own equations within the tolerance, and gains speed. The car drives the circle of its
+    wheels; its arm ends like one on a turntable, and no wheel lifts off."""
+    numbers = example("wheels").main(tmp_path)
+    board, car = numbers["snakeboard"], numbers["car"]
+    assert board["off its own equations [m]"] < 1e-6
+    assert board["slip of the wheels [m/s]"] < 1e-9
+    assert board["way [m]"] > 3.0 and board["speed at the end [m/s]"] > 2.0
+    assert car["radius of the circle [m]"] == pytest.approx(0.75)
+    assert car["off the circle [m]"] < 1e-9
+    assert car["arm off that on a turntable [-]"] < 1e-6
+    assert 5.0 < car["least load of a wheel or the caster [N]"] < 20.0
+    assert is_picture(tmp_path / "snakeboard.png") and is_picture(tmp_path / "car.png")

@@ -26,11 +26,11 @@ def systems_of(parts, stages, rates, group):
         for g, (at, many) in enumerate(group):
             own = slice(at, at + many)
             T[own, own], W[own, own] = parts["T"][r, g], parts["W"][r, g]
-        K, D, M, A, A_q = (parts[name][r] for name in ("K", "D", "M", "A", "A_q"))
-        move, rate = K @ T, D
+        K, D, M, A, A_q, A_v = (parts[name][r] for name in ("K", "D", "M", "A", "A_q", "A_v"))
+        move, rate, slip = K @ T, D, c1 * T + W if rates else c1 * one
         if rates:
             move, rate = K @ T + (D + c1 * M) @ W, D @ T + c1 * M @ (T - one)
-        S[r] = np.block([[M + w0 * rate + p0 * move, -A.T], [A_q @ T, np.zeros((ROWS, ROWS))]])
+        S[r] = np.block([[M + w0 * rate + p0 * move, -A.T], [A_q @ T + A_v @ slip, np.zeros((ROWS, ROWS))]])
         for row in np.flatnonzero(parts["slot"][r] < 0):
             S[r, NV + row], S[r, :, NV + row] = 0.0, 0.0
             S[r, NV + row, NV + row] = 1.0
@@ -45,8 +45,9 @@ def touching(rng, rows):
     return AnchorRows(6 * PAIRS, begin, np.concatenate(pairs).astype(np.int32), slopes)
 
 
-def described(stages, rates, group, seed=4, sticks=False):
-    """Random systems of two motions, and their matrices. In some of them one row of loops depends on the other."""
+def described(stages, rates, group, seed=4, sticks=False, slips=0.0):
+    """Random systems of two motions, and their matrices. In some of them one row of loops depends on the other.
+    `slips`: size of A_v; it has no columns if this is zero."""
     rng = np.random.default_rng(seed)
     rows, n = 2 * STEPS * stages, NV + ROWS
     weights = rng.uniform(0.5, 1.0, size=(2, stages, 3, 4 + 3 * (stages - 1)))  # of the scheme, of plastic steps
@@ -58,7 +59,8 @@ def described(stages, rates, group, seed=4, sticks=False):
     parts["M"] += 4.0 * np.eye(NV)
     for name in "KDM":
         parts[name][0, 0, 0] = 0.0  # a coordinate without a size of its own
-    parts |= {name: rng.normal(size=(rows, ROWS, NV)) for name in ("A", "A_q")}
+    parts |= {name: rng.normal(size=(rows, ROWS, NV)) for name in ("A", "A_q", "A_v")}
+    parts["A_v"] *= slips
     parts["slot"] = np.where(rng.uniform(size=(rows, ROWS)) < 0.3, -1, np.arange(ROWS)).astype(np.int32)
     parts |= {name: np.eye(6) + 0.3 * rng.normal(size=(rows, len(group), 6, 6)) for name in "TEW"}
     if not rates:
@@ -72,19 +74,23 @@ def described(stages, rates, group, seed=4, sticks=False):
     flat = tuple(np.ascontiguousarray(parts[name].reshape(rows, -1)) if len(group) else np.zeros((rows, 1))
                  for name in "TEW")  # fmt: skip
     scale = wp.array(np.append(SCALE, 0.0), dtype=wp.float64, device="cpu")
-    names, room = ("K", "D", "M", "A", "A_q", "slot"), 2 * WINDOW * stages
+    names, room = ("K", "D", "M", "A", "A_q", "slot", "A_v"), 2 * WINDOW * stages
     sources = {name: parts[name] if name == "slot" else padded(parts[name]) for name in names}
+    if not slips:
+        sources["A_v"] = np.zeros((rows, 0))
     given = Matrices(*(wp.array(np.zeros_like(sources[name][:room]), device="cpu") for name in names))
 
     def fill(first):
         for name in names:
-            own = sources[name].reshape(2, STEPS * stages, -1)[:, first * stages : (first + WINDOW) * stages]
-            getattr(given, name).numpy()[:] = own.reshape(room, -1)
+            own = sources[name].reshape(2, STEPS * stages, -1 if sources[name].size else 0)
+            own = own[:, first * stages : (first + WINDOW) * stages]
+            getattr(given, name).numpy()[:] = own.reshape(room, own.shape[-1])
 
     sizes = Sizes(2, STEPS, WINDOW, NV, WIDTH, n, WIDE)
     made = StageSystems(sizes, weights, scheme, rates, group, flat, scale, np.arange(1.0 * rows), given, fill,
                         touching(rng, rows) if sticks else None)  # fmt: skip
-    parts["A_q"][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
+    for name in ("A_q", "A_v"):
+        parts[name][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
     parts["S"] = systems_of(parts, stages, rates, group)
     return made, parts
 
@@ -111,6 +117,7 @@ def whole(made, parts, motion, state, forcing, z=None, moves=None):
             speed = T @ rate + W @ move if made.rates else rate
             K = np.concatenate([parts["K"][r], parts["A_q"][r] / p[0]])
             right = forcing[k, s] - K @ (E @ q + T @ move)
+            right[NV:] -= parts["A_v"][r] @ speed / p[0]
             right[:NV] -= parts["D"][r] @ speed + c1 * parts["M"][r] @ (speed - rate)
             rows = range(*anchors.begin[r : r + 2]) if anchors else ()
             for at in rows:
@@ -132,10 +139,11 @@ def whole(made, parts, motion, state, forcing, z=None, moves=None):
     return np.array(out), z
 
 
+@pytest.mark.parametrize("slips", [0.0, 1.0])
 @pytest.mark.parametrize(("stages", "rates", "group"), [(1, False, GROUP[:0]), (2, False, GROUP), (3, True, GROUP)])
-def test_recursion(stages, rates, group):
+def test_recursion(stages, rates, group, slips):
     """The forward pass solves the equations stage by stage. The backward pass has the same products with any state."""
-    made, parts = described(stages, rates, group)
+    made, parts = described(stages, rates, group, slips=slips)
     rng = np.random.default_rng(5)
     state = rng.normal(size=(2, 4, 4 * NV))
     forcing = rng.normal(size=(2, 4, STEPS, stages, NV + ROWS))
@@ -185,9 +193,10 @@ def test_anchors_go_along(stages, rates, group):
     np.testing.assert_allclose(found, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
 
 
-def test_matrices():
+@pytest.mark.parametrize("slips", [0.0, 1.0])
+def test_matrices(slips):
     """The matrices of all windows are those of the module, each row scaled to size one in the sizes of coordinates."""
-    made, parts = described(3, True, GROUP)
+    made, parts = described(3, True, GROUP, slips=slips)
     own = {name: np.abs(np.diagonal(parts[name], axis1=1, axis2=2)).reshape(-1, 3, NV) for name in "KDM"}
     of_steps = parts["weights"].reshape(2, 3, 3, -1)[parts["scheme"].ravel()]
     by_move, by_rate = (of_steps[:, :, row, :1] for row in (0, 1))

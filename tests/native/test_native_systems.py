@@ -194,8 +194,9 @@ def test_linear_systems(n):
 
 
 @wp.kernel
-def k_choose(basis: Matrix, work: Matrix, slot: Ints, kept: Ints, A: Matrix, scale: Row, m: int, width: int, i: int):
-    kept[i, 0] = choose_rows(m, width, i, A, scale, basis, work, slot)
+def k_choose(basis: Matrix, work: Matrix, slot: Ints, kept: Ints, A: Matrix, scale: Row, late: wp.array(dtype=wp.int32),
+             m: int, width: int, i: int):  # fmt: skip
+    kept[i, 0] = choose_rows(m, width, i, A, scale, late, basis, work, slot)
 
 
 @wp.kernel
@@ -222,7 +223,14 @@ def test_rows_of_constraints():
     flat = [y.reshape(COUNT, -1) for y in (K, A, A_q)]
     none = np.zeros((COUNT, m * narrow)), np.zeros((COUNT, m)), np.zeros((COUNT, m), np.int32)
     ended = np.zeros((COUNT, 1), np.int32)
-    basis, _, slot, kept = changed(k_choose, [*none, ended], device(flat[1]), device(scale), m, narrow)
+    for first in (0, 1, 2):  # late rows are chosen after the others, and are the dependent ones
+        late = np.array([1, 1, 1, 0], np.int32)
+        late[first] = 0
+        given = device(flat[1]), device(scale), device(late, wp.int32)
+        _, _, slot, kept = changed(k_choose, [*none, ended], *given, m, narrow)
+        assert kept[0] == 3 and set(slot[[first, 3]]) == {0, 1} and sorted(slot) == [-1, 0, 1, 2]
+    given = device(flat[1]), device(scale), device(np.zeros(m, np.int32), wp.int32)
+    basis, _, slot, kept = changed(k_choose, [*none, ended], *given, m, narrow)
     chosen = np.flatnonzero(slot >= 0)
     assert kept[0] == 3 == len(chosen) == np.linalg.matrix_rank(A[HERE][chosen])
     assert sorted(slot[chosen]) == [0, 1, 2] and slot[3] >= 0

@@ -97,7 +97,7 @@ def test_a_file_keeps_loops(tmp_path):
     read = ls.load_robot(path)
     a, b = robot.build(), read.build()
     assert a.loops.names == b.loops.names
-    for name in ("node", "placement", "row_direction", "row_is_hinge", "hinge"):
+    for name in ("node", "placement", "row_direction", "row_kind", "hinge"):
         assert np.array_equal(getattr(a.loops, name), getattr(b.loops, name))
     path.write_text(path.read_text().replace("link_a: upper", "link_a: leg"))
     with pytest.raises(ls.ModelError, match=r"chain.yaml, line \d+: loop 'weld': link_a: must be one of the links"):

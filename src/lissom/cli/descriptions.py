@@ -147,6 +147,21 @@ _SHOWN = 4  # links whose points are named
 _ELSEWHERE = "is on a device without native functions"
 
 
+def velocity_constraints(robot: Robot) -> list[str]:
+    """One line for each skate and each rolling contact."""
+    lines = []
+    for name, x in robot.skates.items():
+        lines.append(f"skate {name!r} on {x.link!r} at s={place(x.s)} against {_ground(x.ground)}")
+    for name, x in robot.rolling.items():
+        what, held = "ball" if x.axis is None else "wheel", "" if x.height else " without holding its height"
+        lines.append(f"{what} {name!r} of radius {x.radius:g} on {x.link!r}, which rolls on {_ground(x.ground)}{held}")
+    return lines
+
+
+def _ground(link: str | None) -> str:
+    return "the world" if link is None else repr(link)
+
+
 def python_functions(model: Model) -> list[str]:
     """One line for each function of the state that kernels cannot call, with the reason."""
     links, bodies = model.links.names, model.deforming

@@ -122,6 +122,7 @@ def lqr(
     Accuracy: of the Riccati solver. Derivatives, and the linear motion between samples, are exact.
     Source: Anderson and Moore 1990.
     """
+    model.require_positions("lqr")
     checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
     q = single_configuration(model, q)
     if period is not None:

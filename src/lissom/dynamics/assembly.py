@@ -53,6 +53,8 @@ from lissom.launch.workspace import independent_rows, row_slices, stack
 from lissom.model.model import Model
 from lissom.model.stops import within_stops
 from lissom.robot import checks
+from lissom.robot.constraints import RowKind
+from lissom.robot.robot import PARTS
 from lissom.systems.bordered import solve_with_mass
 
 if TYPE_CHECKING:
@@ -290,7 +292,8 @@ def _rows(model: Model, q: np.ndarray) -> np.ndarray:
 def _row_units(model: Model, sizes: np.ndarray) -> np.ndarray:
     """Units of the rows (n_rows,): 1 for rotations and couplings; for displacements the largest `sizes` (n_rows,) among
     them."""
-    turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) + model.loops.row_is_hinge > 0.0
+    turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) > 0.0
+    turns |= model.loops.row_kind == RowKind.HINGE
     turns = np.append(turns, np.ones(len(model.joint_couplings.names), dtype=bool))
     size = float(sizes[~turns].max(initial=0.0)) or 1.0
     return np.where(turns, 1.0, size)
@@ -312,11 +315,12 @@ def describe_gap(model: Model, e: np.ndarray) -> str:
 
 
 def row_owner(model: Model, row: int) -> str:
-    """Text with the name of the loop or coupling that a row belongs to."""
+    """Text with the name of the loop, skate, rolling contact or coupling that a row belongs to."""
     loops = model.loops
     if row >= loops.row_start[-1]:
         return f"coupling {model.joint_couplings.names[row - loops.row_start[-1]]!r}"
-    return f"loop {loops.names[int(np.searchsorted(loops.row_start, row, side='right')) - 1]!r}"
+    k = int(np.searchsorted(loops.row_start, row, side="right")) - 1
+    return f"{PARTS[loops.kinds[k]].word} {loops.names[k]!r}"
 
 
 @over_models("q", "v0")
@@ -599,6 +603,9 @@ def _smallest_step_by_rows(model: Model, begin: np.ndarray, weights: np.ndarray)
     def least(task: int, which: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         w, _ = run_constraints(model, *_padded(q, v))
         A, missing = (w.host[name] for name in (("A_q", "gap") if task == STEP_POSITIONS else ("A", "rate")))
+        if task == STEP_POSITIONS and model.rate_rows.any():  # a step onto the loops rolls without slip
+            shape = w.batch, model.n_rows, -1
+            A = np.where(model.rate_rows[:, None], w.host["A"].reshape(shape), A.reshape(shape))
         move = np.zeros((len(q), model.nv))
         for k, kept in enumerate(kinds):
             states = np.flatnonzero(kind[which] == k)

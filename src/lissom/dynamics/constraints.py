@@ -62,6 +62,7 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
+from lissom.robot.constraints import RowKind
 from lissom.systems import newton_blocks
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, rows_from_columns
 from lissom.systems.fronts import row_sizes
@@ -271,11 +272,14 @@ def constraint_force_derivative(model: Model, q: ArrayLike, multipliers: ArrayLi
 def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
     """The wrench that each loop exerts on its link a, at frame B and in its axes; link b gets the opposite wrench.
 
+    Skates and rolling contacts follow the loops. Frame B of a skate is at its point, in the axes of its link; its link
+    a is the ground. Frame B of a rolling contact is that of the plane, its link a is the wheel.
+
     Args:
         q: configuration, shape (..., nq). multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an
             Equilibrium.
     Returns:
-        (moment; force), shape (..., n_loops, 6) [N·m, N].
+        (moment; force), shape (..., n, 6) for n loops, skates and rolling contacts [N·m, N].
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 §5.2.
@@ -287,14 +291,22 @@ def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndar
     lead = leading(q=poses[..., 0, 0, :] if model.n_nodes else np.zeros(0), multipliers=force)
     world = np.broadcast_to(np.eye(4), (*poses.shape[:-3], 1, 4, 4))
     frames = np.concatenate([poses, world], axis=-3)[..., model.loops.node, :, :] @ model.loops.placement
-    R = np.swapaxes(frames[..., 1, :3, :3], -1, -2) @ frames[..., 0, :3, :3]
+    back = np.swapaxes(frames[..., 1, :3, :3], -1, -2)
+    R = back @ frames[..., 0, :3, :3]
+    p = (back @ (frames[..., 0, :3, 3] - frames[..., 1, :3, 3])[..., None])[..., 0]
     out = np.zeros((*lead, len(model.loops.names), 6))
     for loop, (first, stop) in enumerate(zip(model.loops.row_start, model.loops.row_start[1:])):
         for row in range(first, stop):
             P = model.loops.row_direction[row]
-            if model.loops.row_is_hinge[row]:
-                turn = np.cross(R[..., loop, :, :] @ model.loops.hinge[loop, 1], model.loops.hinge[loop, 0])
+            n, b = model.loops.hinge[loop, 0], R[..., loop, :, :] @ model.loops.hinge[loop, 1]
+            if model.loops.row_kind[row] == RowKind.HINGE:
+                turn = np.cross(b, n)
                 P = np.concatenate([turn, np.zeros_like(turn)], axis=-1)
+            elif model.loops.row_kind[row] in (RowKind.ROLLING, RowKind.HEIGHT):  # (2) of robot.rolling
+                m = n - (b @ n)[..., None] * b
+                m /= np.linalg.norm(m, axis=-1, keepdims=True)
+                turn = np.cross(p[..., loop, :] - model.loops.radius[loop] * m, P[3:])
+                P = np.concatenate([turn, np.broadcast_to(P[3:], turn.shape)], axis=-1)
             out[..., loop, :] += force[..., row, None] * P
     return out
 
@@ -347,13 +359,14 @@ def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
 
 
 def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
-    """Warn, once for a model, if rows of its loops depend on each other at q (nq,)."""
+    """Warn, once for a model, if rows of its constraints depend on each other at q (nq,)."""
     if model.n_rows and "redundancy" not in model.cache:
         rank = model.cache["redundancy"] = _rank(model, q)
         if rank < model.n_rows:
+            what = "constraints" if any(kind != "loops" for kind in model.loops.kinds) else "loops"
             warnings.warn(
-                f"robot {model.name!r}: of the {model.n_rows} rows of its loops {rank} are independent; these are "
-                "kept, and the forces in the loops are those of least norm", RedundancyWarning, stacklevel=3
+                f"robot {model.name!r}: of the {model.n_rows} rows of its {what} {rank} are independent; these are "
+                f"kept, and the forces in the {what} are those of least norm", RedundancyWarning, stacklevel=3
             )  # fmt: skip
 
 

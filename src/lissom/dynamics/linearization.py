@@ -272,6 +272,7 @@ def modes(
     Accuracy: exact for the discrete model.
     Source: Meirovitch 1975.
     """
+    model.require_positions("modes")
     row, given = single_configuration(model, q), single_inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
     force, arguments = np.zeros(model.n_rows), (model, row, given, t, damped)

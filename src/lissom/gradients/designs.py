@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.actuation import run_actuation
-from lissom.dynamics.constraints import constraint_jacobian
+from lissom.dynamics.constraints import constraint_jacobian, run_residuals
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
@@ -302,10 +302,13 @@ def _split_pulls(rows: np.ndarray, n_tendons: int, nv: int) -> tuple[np.ndarray,
 def _residuals(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
-    """(r; e) at states, shape (rows, nv + n_rows)."""
+    """(r; e) at states, with A v in place of e for rows that restrict velocities only, shape (rows, nv + n_rows)."""
     workspace = run_residual(model, q, v, a, u, t, 1.0, force)
     workspace.raise_for_status()
-    return np.concatenate([workspace.host["tau"], workspace.host["gap"]], axis=1)
+    tau, gap = workspace.host["tau"].copy(), workspace.host["gap"].copy()
+    if model.rate_rows.any():
+        gap = np.where(model.rate_rows, run_residuals(model, q, v)[0].host["rate"], gap)
+    return np.concatenate([tau, gap], axis=1)
 
 
 def _start_residuals(

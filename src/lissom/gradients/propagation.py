@@ -243,6 +243,7 @@ def step_ends(
     rows = systems.matrix.reshape(-1, stages, systems.unknowns, systems.wide)[: len(start)]
     S = rows[..., : systems.unknowns]
     K, A_q, D, M = (_matrix_rows(systems, x, len(start)) for x in (given.K, given.A_q, given.D, given.M))
+    A_v = _matrix_rows(systems, given.A_v, len(start)) if given.A_v.shape[1] else None
     for s in range(stages):
         p, to_w, to_ahead = _weights(systems, window, s)
         turns = _pose_maps(systems, window, s)
@@ -259,6 +260,7 @@ def step_ends(
             right[:, :nv] -= c1 * (M[:, s] @ (speed - rate))
         if systems.unknowns > nv:
             right[:, nv:] -= A_q[:, s] @ at / p[0]
+            right[:, nv:] -= 0.0 if A_v is None else A_v[:, s] @ speed / p[0]
         right *= systems.units.reshape(-1, stages, systems.unknowns, 1)[: len(start), s]
         x = _solve(S[:, s], right)[:, :nv]  # (2)
         move += np.multiply(x, p[0], out=spare)  # (1)

@@ -70,7 +70,7 @@ LISSOM_INLINE void for_pose_coordinates(
 
 }  // namespace lissom
 
-// S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q become zero.
+// S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q and A_v become zero.
 LISSOM_INLINE void stage_matrix(
     const StageSizes& systems, const PoseMaps& poses, const StageMatrices& matrices, int r, int here, int s
 ) {
@@ -78,9 +78,10 @@ LISSOM_INLINE void stage_matrix(
         groups = systems.groups, rates = systems.rates;
     const array<int> &group = poses.group, &slot = matrices.slot;
     const array<double> &weights = systems.weights, &T = poses.T, &W = poses.W, &K = matrices.K, &D = matrices.D,
-        &M = matrices.M, &A = matrices.A, &A_q = matrices.A_q, &scale = systems.scale, &matrix = matrices.matrix,
-        &units = matrices.units;
+        &M = matrices.M, &A = matrices.A, &A_q = matrices.A_q, &A_v = matrices.A_v, &scale = systems.scale,
+        &matrix = matrices.matrix, &units = matrices.units;
     const int m = n - nv;
+    const bool rolls = A_v.shape[1] > 0;
     const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     const double p0 = weight.p[0], w0 = weight.w[0], c1 = w0 / p0;
     const double *by_q = row(K, here), *by_v = row(D, here), *by_a = row(M, here);
@@ -97,14 +98,19 @@ LISSOM_INLINE void stage_matrix(
             out[e * wide + j] = 0.0;
     }
     for (int k = 0; k < m; ++k) {
-        // A_q and −Aᵀ; a dependent row becomes a row of the identity
+        // A_q + c₁ A_v and −Aᵀ; a dependent row becomes a row of the identity
         double* moves = row(A_q, here) + k * width;
+        double* slips = rolls ? row(A_v, here) + k * width : nullptr;
         double* to = out + (nv + k) * wide;
         const bool is_independent = row(slot, here)[k] >= 0;
         for (int j = 0; j < wide; ++j)
             to[j] = 0.0;
         for (int j = 0; j < width; ++j)
             to[j] = moves[j] = is_independent ? moves[j] : 0.0;
+        for (int j = 0; j < width && rolls; ++j) {
+            slips[j] = is_independent ? slips[j] : 0.0;
+            to[j] += c1 * slips[j];
+        }
         for (int e = 0; e < nv; ++e)
             out[e * wide + nv + k] = is_independent ? -row(A, here)[k * width + e] : 0.0;
         if (!is_independent)
@@ -119,10 +125,17 @@ LISSOM_INLINE void stage_matrix(
         for (int e = 0; e < n; ++e) {
             const double* q = e < nv ? by_q + e * width + at : row(A_q, here) + (e - nv) * width + at;
             const double *v = by_v + e * width + at, *a = by_a + e * width + at;
+            const double* slip = e >= nv && rolls ? row(A_v, here) + (e - nv) * width + at : nullptr;
             for (int j = 0; j < size; ++j) {
                 double move = 0.0, rate = 0.0;
                 for (int c = 0; c < size; ++c)
                     move += q[c] * turn[6 * c + j];
+                if (slip) {
+                    // A_v (c₁ T + W), or c₁ A_v
+                    for (int c = 0; c < size && rates; ++c)
+                        move += slip[c] * (c1 * turn[6 * c + j] + bend[6 * c + j]);
+                    move += rates ? 0.0 : c1 * slip[j];
+                }
                 if (e >= nv) {
                     out[e * wide + at + j] = move;
                     continue;
@@ -246,8 +259,8 @@ LISSOM_INLINE void end_backward(
         rates = systems.rates;
     const array<int> &group = poses.group;
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
-        &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &state = carried.state,
-        &work = carried.work, &mu = carried.result;
+        &A_q = matrices.A_q, &A_v = matrices.A_v, &D = matrices.D, &M = matrices.M, &units = matrices.units,
+        &state = carried.state, &work = carried.work, &mu = carried.result;
     const int r = base + k * stages + s;
     const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     const stage_changes change = changes_of(row(work, i), nv, stages, s);
@@ -270,6 +283,11 @@ LISSOM_INLINE void end_backward(
         const double* from = row(D, here) + size_t(e) * width;
         for (int j = 0; j < width; j += 8)
             add(z + width + j, load(from + j) * y[e]);
+    }
+    for (int e = nv; e < n && A_v.shape[1] > 0; ++e) {
+        const double* from = row(A_v, here) + size_t(e - nv) * width;
+        for (int j = 0; j < width; j += 8)
+            add(z + width + j, load(from + j) * (y[e] / weight.p[0]));
     }
     if (rates && groups)
         for (int e = 0; e < nv; ++e) {
@@ -331,8 +349,8 @@ LISSOM_INLINE void begin_forward(
         rates = systems.rates;
     const array<int> &group = poses.group;
     const array<double> &weights = systems.weights, &T = poses.T, &E = poses.E, &W = poses.W, &K = matrices.K,
-        &A_q = matrices.A_q, &D = matrices.D, &M = matrices.M, &units = matrices.units, &forcing = carried.right_side,
-        &state = carried.state, &work = carried.work, &unknown = carried.unknown;
+        &A_q = matrices.A_q, &A_v = matrices.A_v, &D = matrices.D, &M = matrices.M, &units = matrices.units,
+        &forcing = carried.right_side, &state = carried.state, &work = carried.work, &unknown = carried.unknown;
     const int r = base + k * stages + s;
     const stage_weights weight = weights_of(weights, systems.scheme, stages, r);
     const double* start = row(state, i);
@@ -372,6 +390,11 @@ LISSOM_INLINE void begin_forward(
         double moved = 0.0;
         for (int j = 0; j < nv; ++j)
             moved += by_q[j] * z[j];
+        if (e >= nv && A_v.shape[1] > 0) {
+            const double* slip = row(A_v, here) + size_t(e - nv) * width;
+            for (int j = 0; j < nv; ++j)
+                moved += slip[j] * z[width + j];
+        }
         double sum = right[e] - (e < nv ? moved : moved / weight.p[0]);
         if (e < nv) {
             const double* by_v = row(D, here) + size_t(e) * width;

@@ -6,13 +6,15 @@ and a = x. In the tangent space
 
     δΔ = p₀ x + k_Δ,   δw = w₀ x + k_w,   k from δvₙ, δaₙ, δâₙ and earlier stages                          (1)
     S (x; δλ) = f − K̃ (E δqₙ + T k_Δ) − D (T k_w + W k_Δ) − c₁ M (T k_w + W k_Δ − k_w)                     (2)
-    δqₙ₊₁ = E δqₙ + T δΔ,   K̃ = (∂r/∂q; A_q/p₀),   D = ∂r/∂v,   M = ∂r/∂a                                 (3)
+    δqₙ₊₁ = E δqₙ + T δΔ,   K̃ = (∂r/∂q; A_q/p₀),   D = (∂r/∂v; A_v/p₀),   M = ∂r/∂a                       (3)
 
 with E = Ad(exp Δ)⁻¹ and T = T(Δ) for stored poses, and E = T = 1 for other coordinates. With K = ∂r/∂q,
 
     S = M + w₀ D' + p₀ K',   K' = K T + (D + c₁ M) W and D' = D T + c₁ M (T − 1)   of poses that integrate rates,
     K' = K T and D' = D   of other poses,   K' = K and D' = D   of other coordinates;
-    with loops  (S, −Aᵀ; A_q T, 0)                                                                         (4)
+    with loops  (S, −Aᵀ; A_q T + A_v (c₁ T + W), 0)                                                        (4)
+
+Rows that restrict velocities only hold A v = 0: of these A_q is ∂(A v)/∂q, and A_v = A. Of other rows A_v = 0.
 
 A row of loops that depends on other rows is replaced by a row of the identity. Each row of S is scaled to size one in
 coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), from the diagonals, or of natural size if these are zero. With this
@@ -109,8 +111,8 @@ class PoseMapsStruct:
 class StageMatricesStruct:
     """Matrices of a window, a row for each stage of its steps.
 
-    Inputs: K, D, M, A, A_q and slot as in `Matrices`; rows of A_q that depend on others become zero. Outputs: matrix: S
-    with scaled rows, padded; FACTOR overwrites it by its factors. units: scales of the rows. status: 0, or another
+    Inputs: K, D, M, A, A_q, A_v and slot as in `Matrices`; dependent rows of A_q and A_v become zero. Outputs: matrix:
+    S with scaled rows, padded; FACTOR overwrites it by its factors. units: scales of the rows. status: 0, or another
     number if S is singular. L, pivots: lower factors and pivots of S, unused by MAKE, as is status.
     """
 
@@ -119,6 +121,7 @@ class StageMatricesStruct:
     M: Rows
     A: Rows
     A_q: Rows
+    A_v: Rows
     slot: Integers
     matrix: Rows
     units: Rows
@@ -165,7 +168,8 @@ Carried = by_reference(CarriedStruct)
 
 @wp.func_native(native("stage_matrix"))
 def stage_matrix(systems: StageSizes, poses: PoseMaps, matrices: StageMatrices, r: int, here: int, s: int):
-    """S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q become zero."""
+    """S of row `here` of a window, with the pose maps of row r of all steps. Dependent rows of A_q and A_v become
+    zero."""
     ...
 
 
@@ -283,6 +287,7 @@ class Matrices:
 
     Fields:
         K, D, M: ∂r/∂q, ∂r/∂v and ∂r/∂a. A, A_q: constraint rows. slot: −1 for constraint rows that depend on others.
+        A_v: as in (3); without columns if it is zero.
     """
 
     K: Any
@@ -291,6 +296,7 @@ class Matrices:
     A: Any
     A_q: Any
     slot: Any
+    A_v: Any
 
 
 @final

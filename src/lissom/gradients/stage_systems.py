@@ -157,7 +157,9 @@ def _derivative_arrays(model: Model, rows: int, anchors: np.ndarray | None) -> t
     arrays = workspace.buffers.on_device
     if model.device != "cpu":
         arrays = {name: wp.array(workspace.host[name], device="cpu") for name in _NAMES}
-    return workspace, Matrices(*(arrays[name] for name in _NAMES))
+    size = model.n_rows * column_width(model) if model.rate_rows.any() else 0
+    slips = wp.zeros((rows, size), dtype=wp.float64, device="cpu")
+    return workspace, Matrices(*(arrays[name] for name in _NAMES), A_v=slips)
 
 
 def _fill_window(
@@ -199,6 +201,11 @@ def _fill_window(
             square[:, prescribed, prescribed] = diagonal
         for name in ("A", "A_q"):
             workspace.host[name].reshape(n * each, -1, width)[..., prescribed] = 0.0
+    if given.A_v.shape[1]:
+        A, A_q, rate_q = (workspace.host[name].reshape(n * each, -1, width) for name in ("A", "A_q", "rate_q"))
+        A_q[:, model.rate_rows] = rate_q[:, model.rate_rows]
+        A_q[..., prescribed] = 0.0
+        given.A_v.numpy().reshape(len(given.A_v), -1, width)[: n * each] = A * model.rate_rows[:, None]
     if model.device != "cpu":
         for array, name in zip((getattr(given, field.name) for field in fields(given)), _NAMES):
             array.numpy()[: n * each] = workspace.host[name]

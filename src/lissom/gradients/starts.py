@@ -8,7 +8,7 @@ those of anchors. With loops, q0 is moved onto the loops, and v0 gets the change
 `assemble_velocities`, as in `simulate`: M d = Aᵀ μ in the rows without a prescribed motion. With the weights w of
 `assemble`, A⁺ = M⁻¹Aᵀ(A M⁻¹Aᵀ)⁻¹, Y = (1 − A⁺ A) M⁻¹ and z = M d − Aᵀ μ,
 
-    δq = δq0 − w²Aᵀ (A w²Aᵀ)⁻¹ (A_q δq0 + e_p δp)                                                         (2)
+    δq = δq0 − w²Aᵀ (A w²Aᵀ)⁻¹ (A_q δq0 + e_p δp)     A without rows that restrict velocities only        (2)
     δv = δv0 − A⁺ (A δv0 + ∂(A v)/∂q δq + (A v)_p δp) − Y (∂z/∂q δq + z_p δp + M δd)                      (3)
 
 δd is the change of d in prescribed coordinates: −δv0 of a drive that v0 describes.
@@ -144,7 +144,11 @@ def start_derivatives(
         dependent = np.zeros((n, m, m))
         dependent[at, row, row] = 1.0
         M_A_T = np.linalg.solve(M, A_T)
-        gap = -(weights**2)[..., :, None] * A_T @ np.linalg.inv(A * (weights**2)[..., None, :] @ A_T + dependent)
+        closes = np.where(model.rate_rows[:, None], 0.0, A)  # rows with an e
+        others = dependent.copy()
+        others[:, model.rate_rows, model.rate_rows] = 1.0
+        moves = (weights**2)[..., :, None] * np.swapaxes(closes, -1, -2)
+        gap = -moves @ np.linalg.inv(closes @ moves + others)
         rate = -M_A_T @ np.linalg.inv(A @ M_A_T + dependent)
         onto_q, onto_v, carried = onto_q + gap @ A_q, onto_v + rate @ A, rate @ rate_q
         if impulse.any():

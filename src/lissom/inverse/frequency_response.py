@@ -109,6 +109,7 @@ def _small_motions(
 ) -> tuple[_SmallMotions, tuple[str, ...]]:
     """The matrices of (1), and the names of the inputs."""
     checks.require(not model.models and isinstance(model, Model), "model", "must be one Model", model)
+    model.require_positions("small motions")
     for name, size in (("q", model.nq), ("v", model.nv), ("u", model.nu)):
         shape = np.asarray(getattr(equilibrium, name, None)).shape
         if shape != (size,):

@@ -141,6 +141,7 @@ def inverse_kinematics(
     of a rod's end rotation [rad] and stretch [-]. If 60 steps do not find the least inputs, other inputs that bring the
     frames to their targets are returned.
     """
+    model.require_positions("inverse_kinematics")
     checks.require(checks.among(by, ("coordinates", "statics")), "by", "must be 'coordinates' or 'statics'", by)
     checks.number(tolerance, "tolerance", above=0.0)
     checks.time(t)

@@ -180,6 +180,7 @@ def prescribed_equilibrium(
         AccuracyWarning: a tension is negative.
     Source: Mathew 2025 §5; Pustina 2025 §7.1.
     """
+    model.require_positions("prescribed_equilibrium")
     chosen = prescribed_inputs(model, y)
     rule = "needs contacts that do not stick, since their anchors depend on the path"
     checks.require(not model.contacts.sticks, "prescribed equilibrium", rule, "friction that sticks")
@@ -434,6 +435,7 @@ def prescribed_actuation(
             coordinates cannot be prescribed independently.
     Accuracy: the integrator's tolerance. Source: Pustina 2025 §7.1.
     """
+    model.require_positions("prescribed_actuation")
     chosen = prescribed_inputs(model, y)
     checks.number(rate, "rate", above=0.0)
     good = correction is None or callable(correction)

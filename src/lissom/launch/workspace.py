@@ -30,6 +30,7 @@ from lissom.launch.prepare import TableOptions
 from lissom.lie.warp_private import launch_under_lock
 from lissom.model.model import Model
 from lissom.passes.scratch import (
+    STATUS_FLAT_DISC,
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
@@ -101,6 +102,7 @@ _STATUS_TEXT = {
     STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
     STATUS_QUATERNION: "a quaternion must have unit length to 1e-6",
     STATUS_FULL_TURN: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
+    STATUS_FLAT_DISC: "a disc that rolls lies flat on its plane, where it touches at no single point; tilt it",
     STATUS_OVERFLOW: "the result is not finite; the arguments are too large",
 }
 

@@ -19,11 +19,10 @@ from lissom.model.plausibility import warn_of_units
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, SurroundingsBuilder, UserForces, spring_tables
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
-from lissom.robot.constraints import Loop
 from lissom.robot.expression_programs import Operation, Steps, linked
 from lissom.robot.functions import stacked_polynomials
 from lissom.robot.joints import range_of, stop_numbers, with_native_springs
-from lissom.robot.robot import PARTS, Link, Robot, placed_kinds, places_of_part
+from lissom.robot.robot import CLOSING, PARTS, Link, Robot, placed_kinds, places_of_part
 
 _FAR = 1e300  # in place of infinite limits
 
@@ -131,8 +130,8 @@ class Assembly:
         )
 
     def attach_loops(self) -> None:
-        """Place the ends of loops."""
-        self.ends = [self._loop_ends(loop) for loop in self.robot.loops.values()]
+        """Place the ends of loops, skates and rolling contacts."""
+        self.ends = [self._closing_ends(kind, x) for kind in CLOSING for x in getattr(self.robot, kind).values()]
 
     def attach_surroundings(self) -> None:
         """Place contacts and users' forces."""
@@ -172,13 +171,10 @@ class Assembly:
         node, G = anchor(self.bodies, link, s, turned=turned or placement is not None)
         return node, G @ checks.pose(placement, where)
 
-    def _loop_ends(self, loop: Loop) -> list[Frame]:
-        """Frames A and B of a loop."""
-        holds = loop.closure(f"loop {loop.name!r}").holds_turns
-        return [
-            self._at(loop.link_a, loop.s_a, loop.placement_a, "placement_a", turned=holds),
-            self._at(loop.link_b, loop.s_b, loop.placement_b, "placement_b", turned=holds),
-        ]
+    def _closing_ends(self, kind: str, closing: Any) -> list[Frame]:
+        """Frames A and B of a loop, a skate or a rolling contact."""
+        turned = closing.closure(f"{PARTS[kind].word} {closing.name!r}").holds_turns
+        return [self._at(end.link, end.s, end.placement, "placement", turned=turned) for end in closing.ends()]
 
     def model(self) -> Model:
         """Number the nodes, with those that carry masses or forces first, and freeze all tables."""
@@ -302,11 +298,12 @@ class Assembly:
         return Prescribed(tuple(names), np.array(dofs, dtype=np.int32), tuple(functions))
 
     def loop_tables(self) -> Loops:
-        """Ends and closures of the loops in the order added."""
-        loops = self.robot.loops
-        made = [loop.closure(f"loop {name!r}") for name, loop in loops.items()]
+        """Ends and closures of loops, skates and rolling contacts, of each kind in the order added."""
+        parts = [(kind, name, x) for kind in CLOSING for name, x in getattr(self.robot, kind).items()]
+        made = [x.closure(f"{PARTS[kind].word} {name!r}") for kind, name, x in parts]
         return Loops(
-            names=tuple(loops),
+            names=tuple(name for _, name, _ in parts),
+            kinds=tuple(kind for kind, *_ in parts),
             node=np.array([[index_of(x) for x, _ in ends] for ends in self.ends], np.int32).reshape(-1, 2),
             placement=np.array([[G for _, G in ends] for ends in self.ends]).reshape(-1, 2, 4, 4),
             row_start=np.cumsum([0] + [len(c.rows) for c in made]).astype(np.int32),
@@ -315,8 +312,9 @@ class Assembly:
             slide=np.array([c.slide for c in made]).reshape(-1, 3, 3),
             pitch=np.array([c.pitch for c in made], dtype=np.float64),
             hinge=np.array([c.hinge for c in made]).reshape(-1, 2, 3),
+            radius=np.array([c.radius for c in made], dtype=np.float64),
             row_direction=np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
-            row_is_hinge=np.concatenate([np.zeros(0), *(c.is_hinge for c in made)]).astype(np.int32),
+            row_kind=np.concatenate([np.zeros(0), *(c.kinds for c in made)]).astype(np.int32),
         )
 
     def joint_couplings(self) -> JointCouplings:

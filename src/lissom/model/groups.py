@@ -274,9 +274,11 @@ class Prescribed:
 @final
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Loops with the constants of robot.constraints.Closure, then the constrained directions of all loops by row."""
+    """Loops, skates and rolling contacts with the constants of robot.constraints.Closure, then the constrained
+    directions of all of them by row."""
 
     names: tuple[str, ...]
+    kinds: tuple[str, ...]  # key of PARTS of each
     node: IntRows  # the two nodes, a then b; -1 is the world
     placement: PosesRows  # of the loop's frames in these nodes (n, 2, 4, 4)
     row_start: Ints  # index of its first row
@@ -285,8 +287,9 @@ class Loops:
     slide: Matrices3
     pitch: Floats
     hinge: Vectors3Rows
+    radius: Floats
     row_direction: Vectors6  # Φ⊥ᵀ, of all loops
-    row_is_hinge: Ints
+    row_kind: Ints  # RowKind
 
 
 @final

@@ -42,10 +42,11 @@ from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
 from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
 from lissom.robot.checks import named, require
+from lissom.robot.constraints import RATES
 from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
 from lissom.robot.paths import with_each
-from lissom.robot.robot import Robot, limit_values, state_values
+from lissom.robot.robot import PARTS, Robot, limit_values, state_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -154,8 +155,8 @@ class Model:
 
     @cached_property
     def n_multipliers(self) -> int:
-        """Number of constraint forces: one for each prescribed coordinate, for each row of each loop, and for each
-        coupling of joints, in this order."""
+        """Number of constraint forces: one for each prescribed coordinate, for each row of each loop, skate and rolling
+        contact, and for each coupling of joints, in this order."""
         return self.n_motions + self.n_rows
 
     @cached_property
@@ -165,9 +166,25 @@ class Model:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of rows of the constraint Jacobian: the directions that loops constrain, dependent ones included, then
-        one for each coupling of joints."""
+        """Number of rows of the constraint Jacobian: the directions that loops constrain, dependent ones included,
+        those of skates and rolling contacts, then one for each coupling of joints."""
         return len(self.loops.row_direction) + len(self.joint_couplings.names)
+
+    @cached_property
+    def rate_rows(self) -> np.ndarray:
+        """Whether each constraint row restricts velocities and no positions, shape (n_rows,): rows of skates, and of
+        rolling along the plane."""
+        none = np.zeros(len(self.joint_couplings.names), dtype=bool)
+        return np.append(np.isin(self.loops.row_kind, RATES), none)
+
+    def require_positions(self, function: str) -> None:
+        """Raise ModelError if the robot has skates or rolling contacts, of which a function takes none."""
+        names = [f"{PARTS[kind].word} {name!r}" for kind, name in zip(self.loops.kinds, self.loops.names)
+                 if kind != "loops"]  # fmt: skip
+        if names:
+            rule = f"{function}: must have no constraints on velocities, since the path decides where it can be"
+            cure = "; remove them from the description, or use simulate"
+            raise ModelError(f"robot {self.name!r}: {rule} (got {', '.join(names)}){cure}")
 
     @cached_property
     def n_load_rows(self) -> int:

@@ -27,7 +27,7 @@ from lissom.model.model import Model, freeze, rebuilt, with_groups
 from lissom.model.nodes import Frame, Node, base_tables, node_tables
 from lissom.robot import checks
 from lissom.robot.bodies import Rod
-from lissom.robot.robot import PARTS, Link, Robot, check_parts, placed_kinds
+from lissom.robot.robot import CLOSING, PARTS, Link, Robot, check_parts, placed_kinds
 
 # Kinds of parts that read sections and materials of links, besides their places.
 _OF_SECTIONS = ("contacts", "forces")
@@ -123,7 +123,7 @@ class Redesign:
         wet = bool(moved) and bool(assembly.tree.wet or assembly.tree.tails)
         for kinds, attach in (
             ({"loads"}, assembly.attach_loads),
-            ({"loops"}, assembly.attach_loops),
+            (set(CLOSING), assembly.attach_loops),
             ({"contacts", "forces"}, assembly.attach_surroundings),
             (set(placed_kinds()), assembly.attach_parts),
             ({"springs"}, assembly.attach_springs),
@@ -138,7 +138,7 @@ class Redesign:
         for name, kinds, tables in (
             ("loads", {"loads", "forces"}, assembly.load_tables),
             ("placed_parts", set(placed_kinds()), assembly.placed_parts),
-            ("loops", {"loops"}, assembly.loop_tables),
+            ("loops", set(CLOSING), assembly.loop_tables),
             ("springs", {"springs"}, assembly.spring_tables),
             ("frames", {"frames"}, assembly.frame_tables),
             ("prescribed", {"motions"}, assembly.prescribed),

@@ -21,6 +21,7 @@ STATUS_FULL_TURN = wp.constant(3)
 STATUS_OVERFLOW = wp.constant(4)
 STATUS_TOO_MANY_PAIRS = wp.constant(5)
 STATUS_COUPLING = wp.constant(6)
+STATUS_FLAT_DISC = wp.constant(7)
 STATUS_SINGULAR = wp.constant(100)
 
 # Flags of the terms of force.

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final
 
 import numpy as np
@@ -44,32 +45,69 @@ if TYPE_CHECKING:
 _SMALL = 1e-9
 
 
+@final
+class RowKind(IntEnum):
+    """What a row of constraints holds. Kernels compare these numbers, so that their order counts.
+
+    DIRECTION: a row of Φ⊥ᵀ of (1). HINGE: the rotational row of a universal joint. HEIGHT: the height of the point of a
+    wheel that touches a plane. ROLLING: the velocity of this point along a direction of the plane. SKATE: the velocity
+    of a point along a direction of frame B.
+    """
+
+    DIRECTION = 0
+    HINGE = 1
+    HEIGHT = 2
+    ROLLING = 3
+    SKATE = 4
+
+
+RATES = (RowKind.ROLLING, RowKind.SKATE)  # kinds of rows that restrict velocities and no positions
+
+
+class End(NamedTuple):
+    """A frame of a constraint: at `placement` (4, 4) in the frame of a link at s, None for the world. `fields`: names
+    of the fields of the link and of s."""
+
+    link: str | None
+    s: Place
+    placement: Placement
+    fields: tuple[str, str]
+
+    @property
+    def may_be_world(self) -> bool:
+        """Whether the link may be None."""
+        return self.fields[0] in ("link_b", "ground")
+
+
 class Closure(NamedTuple):
-    """Constants of the constraint (1) of a joint.
+    """Constants of the constraint (1) of a joint, or of those of `robot.rolling`.
 
     Fields:
         rows: Φ⊥ᵀ, shape (m, 6). The rotational row of a universal joint is zero.
-        is_hinge: mask (m,) of that row.
+        kinds: RowKind of each row (m,).
         turns: 0 for a joint that does not rotate, 1 for a joint that rotates about `axis`, 3 for a joint that rotates
             about any axis.
         axis: unit vector (3,) of the rotation.
         slide: projector (3, 3) onto the directions along which the joint slides.
         pitch: advance along the axis [m/rad].
-        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); zero for other joints.
+        hinge: a₁ and a₂ / |a₁ × a₂| of a universal joint, shape (2, 3); the normal of the plane and the axis of a
+            wheel; zero for other joints.
+        radius: of a wheel or ball [m].
     """
 
     rows: np.ndarray
-    is_hinge: np.ndarray
+    kinds: np.ndarray
     turns: int
     axis: np.ndarray
     slide: np.ndarray
     pitch: float
     hinge: np.ndarray
+    radius: float = 0.0
 
     @property
     def holds_turns(self) -> bool:
         """Whether the constraint depends on the orientation of the frames. It does not for a spherical joint."""
-        return bool(self.rows[:, :3].any() or self.is_hinge.any())
+        return bool(self.rows[:, :3].any() or self.kinds.any())
 
 
 @final
@@ -110,6 +148,11 @@ class Loop:
         for name in acting_fields(self.joint):
             raise checks.fail(f"{where} > joint: {name}", rule, getattr(self.joint, name))
         self.closure(where)
+
+    def ends(self) -> tuple[End, End]:
+        """Frames A and B."""
+        a = End(self.link_a, self.s_a, self.placement_a, ("link_a", "s_a"))
+        return a, End(self.link_b, self.s_b, self.placement_b, ("link_b", "s_b"))
 
     def closure(self, where: str) -> Closure:
         """The constraint of the joint."""
@@ -165,7 +208,7 @@ def _ball(Phi: np.ndarray, where: str) -> Closure:
         raise ModelError(f"{where} > joint: must be turns about its origin, if it turns about any axis "
                          f"(got {Phi.T.tolist()})")  # fmt: skip
     rows = _wide(np.zeros((0, 3)), np.eye(3))
-    return Closure(rows, np.zeros(3, dtype=bool), 3, np.zeros(3), np.zeros((3, 3)), 0.0, np.zeros((2, 3)))
+    return Closure(rows, np.zeros(3, dtype=np.int32), 3, np.zeros(3), np.zeros((3, 3)), 0.0, np.zeros((2, 3)))
 
 
 def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
@@ -175,7 +218,7 @@ def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
     rows = _wide(np.zeros((1, 3)), np.eye(3))
     first, second = Phi[:3].T
     hinge = np.array([first, second / np.linalg.norm(np.cross(first, second))])
-    return Closure(rows, np.array([True, False, False, False]), 3, np.zeros(3), slide, 0.0, hinge)
+    return Closure(rows, np.array([RowKind.HINGE, 0, 0, 0], dtype=np.int32), 3, np.zeros(3), slide, 0.0, hinge)
 
 
 def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
@@ -184,7 +227,7 @@ def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
     none = np.zeros((2, 3))
     if turning.shape[1] == 0:
         rows = _wide(np.eye(3), _complement(slide))
-        return Closure(rows, np.zeros(len(rows), dtype=bool), 0, np.zeros(3), slide, 0.0, none)
+        return Closure(rows, np.zeros(len(rows), dtype=np.int32), 0, np.zeros(3), slide, 0.0, none)
     size = float(np.linalg.norm(turning[:3, 0]))
     axis, push = turning[:3, 0] / size, turning[3:, 0] / size
     push = push - slide @ push
@@ -200,7 +243,7 @@ def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
     if pitch != 0.0:
         screw = np.concatenate([-pitch * axis, axis])
         rows = np.vstack([_wide(_complement(along), _complement(slide + along)), screw])
-    return Closure(rows, np.zeros(len(rows), dtype=bool), 1, axis, slide, pitch, none)
+    return Closure(rows, np.zeros(len(rows), dtype=np.int32), 1, axis, slide, pitch, none)
 
 
 _SPAN = 4.0 * np.pi  # functions of joints without stops are fitted from −_SPAN to _SPAN [rad, m]

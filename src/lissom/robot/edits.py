@@ -37,7 +37,8 @@ class _Names(NamedTuple):
 
     Fields:
         kind: the kind of the parts named; empty for a field whose parts have fields with names.
-        place, pose: fields with the place and the pose on the link, if the field may be None for the world.
+        place, pose: fields with the place and the pose on the link, if the field may be None for the world. A part
+            that does not depend on the pose has no such field.
     """
 
     kind: str
@@ -105,7 +106,7 @@ def _grounded(value: Any, parent: str | None, at: Place, g: np.ndarray | None) -
     for name, names in _fields_with_names(type(value)).items():
         inner = getattr(value, name)
         if names.kind == LINK_OR_WORLD and inner is None:
-            changes[names.pose] = _displaced(getattr(value, names.pose), g)
+            changes |= {names.pose: _displaced(getattr(value, names.pose), g)} if names.pose else {}
             changes |= {} if parent is None else {name: parent, names.place: at}
         elif not names.kind or names.kind == LINK:
             changes[name] = _grounded(inner, parent, at, g)

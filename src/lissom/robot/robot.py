@@ -50,6 +50,7 @@ from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.joints import Joint, JointFixed, JointMotion
 from lissom.robot.loads import Force, Frame, PointLoad
 from lissom.robot.materials import Material
+from lissom.robot.rolling import Rolling, Skate
 from lissom.robot.shapes import Shape
 from lissom.robot.springs import Spring, SpringBranch
 from lissom.robot.states import InputLimits, NamedState
@@ -158,6 +159,8 @@ PARTS = {
     "couplings": Part(InputCoupling, "input", "couple_inputs"),
     "loads": Part(PointLoad, "load", "add_point_load", "t"),
     "loops": Part(Loop, "loop", "add_loop"),
+    "skates": Part(Skate, "skate", "add_skate"),
+    "rolling": Part(Rolling, "rolling contact", "add_rolling"),
     "joint_couplings": Part(JointCoupling, "coupling", "add_coupling", "q"),
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
     "springs": Part(Spring, "spring", "add_spring", places=Spring.places, has_tables=True),
@@ -168,6 +171,8 @@ PARTS = {
     "input_limits": Part(InputLimits, "limits of input", "limit_input"),
     "forces": Part(Force, "force", "add_force", is_saved=False),
 }
+# The kinds of parts whose constraints are rows between two frames, in the order of these rows.
+CLOSING = ("loops", "skates", "rolling")
 # Kinds of parts whose names must differ from each other.
 SHARED_NAMES = {"links": "frames", "frames": "links", "actuators": "couplings", "couplings": "actuators"}
 
@@ -200,6 +205,8 @@ class Robot:
         self.loads: dict[str, PointLoad] = {}
         self.motions: dict[str, JointMotion] = {}
         self.loops: dict[str, Loop] = {}
+        self.skates: dict[str, Skate] = {}
+        self.rolling: dict[str, Rolling] = {}
         self.joint_couplings: dict[str, JointCoupling] = {}
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
@@ -457,6 +464,59 @@ class Robot:
         closing = JointFixed() if joint is None else joint
         self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
         return self.loops[name]
+
+    def add_skate(
+        self,
+        name: str,
+        link: str,
+        direction: Any,
+        *,
+        point: Any = (0.0, 0.0, 0.0),
+        s: Any = 1.0,
+        ground: str | None = None,
+        s_ground: Any = 1.0,
+    ) -> Skate:
+        """Hold a point of a link so that it does not move along a direction of the link, like a skate or a passive
+        wheel; see Skate.
+
+        Args:
+            direction, point: (3,) in the frame of the link at s [-, m].
+            s, s_ground: abscissae on rods, 0 at the base and 1 at the tip, or places on deformable bodies.
+            ground: link relative to which the point is held; None is the world.
+        """
+        self._new_name(name, "skate", self.skates)
+        self.skates[name] = Skate(name, link, direction, point, s, ground, s_ground)
+        return self.skates[name]
+
+    def add_rolling(
+        self,
+        name: str,
+        link: str,
+        radius: float,
+        *,
+        axis: Any = None,
+        centre: Any = (0.0, 0.0, 0.0),
+        s: Any = 1.0,
+        ground: str | None = None,
+        s_ground: Any = 1.0,
+        placement: Any = None,
+        height: bool = True,
+    ) -> Rolling:
+        """Let a wheel, a disc or a ball roll on a plane without slip; see Rolling.
+
+        Args:
+            radius: of the wheel or ball [m].
+            axis: axis of the wheel (3,) in the frame of the link at s [-]; None is a ball.
+            centre: its centre (3,) in this frame [m].
+            s, s_ground: abscissae on rods, 0 at the base and 1 at the tip, or places on deformable bodies.
+            ground: link that carries the plane; None is the world.
+            placement: pose (4, 4) of the plane in the frame of this link at s_ground, or in the world [-, m]: its z
+                axis is the normal. None is the plane z = 0.
+            height: False if other constraints hold the height of the centre.
+        """
+        self._new_name(name, "rolling contact", self.rolling)
+        self.rolling[name] = Rolling(name, link, radius, axis, centre, s, ground, s_ground, placement, height)
+        return self.rolling[name]
 
     def add_coupling(
         self,
@@ -904,13 +964,14 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
                 for place in places_of_part(kind, part):
                     if place.link is not None:
                         _check_place(robot, place.link, place.s, where)
-    for name, loop in robot.loops.items():
-        with checks.part(f"loop {name!r}"):
-            where = f"loop {name!r}"
-            loop.check(where)
-            _check_place(robot, loop.link_a, loop.s_a, where, "_a")
-            if loop.link_b is not None:
-                _check_place(robot, loop.link_b, loop.s_b, where, "_b")
+    for kind in CLOSING:
+        for name, closing in getattr(robot, kind).items():
+            with checks.part(where := f"{PARTS[kind].word} {name!r}"):
+                closing.check(where)
+                for end in closing.ends():
+                    if end.link is not None or not end.may_be_world:
+                        link = _check_link(robot, end.link, f"{where}: {end.fields[0]}")
+                        check_point(link, end.s, f"{where}: {end.fields[1]}")
     for name, spring in robot.springs.items():
         with checks.part(f"spring {name!r}"):
             where = f"spring {name!r}"
@@ -1019,9 +1080,9 @@ def _check_link(robot: Robot, name: Any, where: str) -> Link:
     return robot.links[name]
 
 
-def _check_place(robot: Robot, name: Any, s: Any, where: str, side: str = "") -> None:
+def _check_place(robot: Robot, name: Any, s: Any, where: str) -> None:
     """Check the name of a link and a place on it. The place may be a material point of a deformable body."""
-    check_point(_check_link(robot, name, f"{where}: link{side}"), s, f"{where}: s{side}")
+    check_point(_check_link(robot, name, f"{where}: link"), s, f"{where}: s")
 
 
 def check_point(link: Link, s: Any, where: str) -> None:

@@ -462,6 +462,7 @@ def continuation(
     otherwise from M s² + D s + K, for modes up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
+    model.require_positions("continuation")
     u, q = single_inputs(model, u), default_start(model) if q0 is None else single_configuration(model, q0, "q0")
     line = None if along is None else checks.array(along, (model.nv + 1,), "along", _ALONG.format(model.nv + 1))[None]
     return _followed(
@@ -509,6 +510,7 @@ def branches(
     Accuracy: as continuation. Cost: for many branches on one core, a third of the time of separate calls.
     Source: Keller 1977; Seydel 2010.
     """
+    model.require_positions("branches")
     u, q = input_rows(model, u), default_start(model) if q0 is None else checked_configuration(model, "q0", q0)
     lines = np.zeros(0) if along is None else stack("along", along, model.nv + 1)
     if not (np.isfinite(u).all() and np.isfinite(lines).all()):

@@ -441,6 +441,7 @@ def solve_statics(
     neutral.
     Source: Mathew 2025 §3.
     """
+    model.require_positions("solve_statics")
     checks.number(tolerance, "tolerance", above=0.0)
     checks.integer(max_iterations, "max_iterations", least=1)
     known = checks.among(jacobian, ("exact", "differences"))

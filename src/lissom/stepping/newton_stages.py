@@ -12,6 +12,9 @@ second multiplier η closes the loops in q (Gear, Gupta and Leimkuhler). Both co
 
     q ⊕ (Δ + δ),   δ along the matrix⁻¹ Aᵀ η,   e = 0 by η,   A v = 0 by λ                                 (3)
 
+Skates and rolling contacts restrict A v alone (index 2). Their rows have the residual A v / c₁, of the unit of Δ, in
+place of e.
+
 Schemes without damping would propagate the rounding error of A a + Ȧ v = 0 with alternating sign. It is removed by
 
     a − δ,   λ − δλ / c₀   with  [K, −Aᵀ; A_q, 0] (δ; δλ) = (0; A a + Ȧ v)  for the matrix K of (2)          (4)

@@ -424,8 +424,8 @@ def is_steady(t: Tables, x: StepRows, i: int) -> int:
 
 @wp.func
 def loop_errors(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops: LoopRows):
-    """Errors of the independent constraint rows and of the dependent ones: residuals over CLOSED, and with projection
-    rates over AT_REST."""
+    """Errors of the independent constraint rows and of the dependent ones: residuals over CLOSED, and with projection,
+    or for rows that restrict velocities only, rates over AT_REST."""
     independent = wp.float64(0.0)
     dependent = wp.float64(0.0)
     if may_have_loops() and row_count(t) > 0:
@@ -435,7 +435,8 @@ def loop_errors(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops
         loop_residuals(t, s, i, x.q, loops.gap)
         loop_rates(t, s, i, x.q, x.v, x.a, vec6(), loops.rate, loops.acceleration)
         for row in range(loops.gap.shape[1]):
-            missing = wp.max(wp.abs(loops.gap[i, row]) / CLOSED, c.project * wp.abs(loops.rate[i, row]) / AT_REST)
+            of_rate = wp.max(c.project, wp.float64(loops.late[row]))
+            missing = wp.max(wp.abs(loops.gap[i, row]) / CLOSED, of_rate * wp.abs(loops.rate[i, row]) / AT_REST)
             if loops.slot[i, row] >= 0:
                 independent = wp.max(independent, missing)
             else:
@@ -447,11 +448,19 @@ def loop_errors(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops
 def put_loop_right_side(
     t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
 ):
-    """Set the right side of the constraint rows: e = 0, or A v = 0 for (3)."""
+    """Set the right side of the constraint rows: e = 0, or A v = 0 for (3). Rows that restrict velocities only get
+    A v / c₁ for e."""
+    count = wp.int32(0)
+    for row in range(loops.late.shape[0]):
+        count += loops.late[row]
+    if c.project != so3.ZERO or count > 0:
+        loop_rates(t, s, i, x.q, x.v, x.a, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
+        for row in range(loops.late.shape[0]):
+            if loops.late[row] != 0:
+                loops.gap[i, row] = loops.rate[i, row] / c1
     if c.project == so3.ZERO:
         put_row_residuals(t.nv, i, loops, so3.ONE, loops.gap)
     else:
-        loop_rates(t, s, i, x.q, x.v, x.a, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
         put_row_residuals(t.nv, i, loops, so3.ONE / c1, loops.rate)
 
 

@@ -6,7 +6,9 @@
 
 σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned for every time step (C. L. Bottasso,
 O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Pivoted Gram-Schmidt on A (QR with row exchange) finds
-independent rows, and only these enter. The other rows are then satisfied too, and their forces stay constant. (2)
+independent rows, and only these enter; rows that restrict velocities only come after the others, whose residuals would
+else be left. The other rows are then satisfied too, and their forces stay constant. A row that restricts velocities
+only has in a step the residual A v / c₁ in place of e, and its derivative by Δ in place of A_q (newton_stages). (2)
 solves (3). There p = 0, except in integrators that stabilise the loops (Baumgarte); the row of a coordinate with a
 prescribed motion is replaced by the prescribed acceleration.
 Source: Mathew 2025 eqs. (46)-(49) for (3).
@@ -35,7 +37,19 @@ from lissom.passes.features import may_have_loops
 from lissom.passes.linear_algebra import lu_factor, lu_solve
 from lissom.passes.scratch import Scratch
 from lissom.systems.couplings import put_coupling_rows, row_count
-from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_state, residual_row, velocity_row
+from lissom.systems.loops import (
+    add_covector,
+    add_own_rows,
+    add_path_row,
+    has_pose_row,
+    loop_motion,
+    loop_state,
+    onto_row,
+    relative_motion,
+    residual_row,
+    restricts_rate,
+    velocity_row,
+)
 
 native = native_functions("systems/loops.h")
 
@@ -51,7 +65,7 @@ class LoopRowsStruct:
     By instance: unknown: the right side of (1) or (2), then its solution. units: D of (2). rank: number of independent
     rows. sigma: σ. matrix, factors, pivots: the matrix in rows of `width`, its factors and swapped rows.
 
-    scale: units of the coordinates, zero for prescribed ones.
+    scale: units of the coordinates, zero for prescribed ones. late: 1 for rows that restrict velocities only.
     """
 
     width: wp.int32
@@ -69,6 +83,7 @@ class LoopRowsStruct:
     rank: wp.array(dtype=wp.int32)
     sigma: wp.array(dtype=wp.float64)
     scale: wp.array(dtype=wp.float64)
+    late: wp.array(dtype=wp.int32)
     matrix: Matrix
     factors: Matrix
     pivots: wp.array2d(dtype=wp.int32)
@@ -112,6 +127,7 @@ def loop_rows(model: Model, batch: int, square: Any = None, *, dense: bool = Tru
     loops.rank = wp.zeros(batch, dtype=wp.int32, device=model.device)
     loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
     loops.scale = scale_array(model)
+    loops.late = wp.array(model.rate_rows.astype(np.int32), dtype=wp.int32, device=model.device)
     size = (model.nv + m) * loops.width if dense and (m or square is not None) else 0
     loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
     loops.matrix = bordered if m or square is None else square
@@ -129,11 +145,13 @@ def choose_rows(
     i: int,
     A: Matrix,
     scale: wp.array(dtype=wp.float64),
+    late: wp.array(dtype=wp.int32),
     basis: Matrix,
     work: Matrix,
     slot: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """Number the independent rows of A in `slot` in the order of their size, the others −1; returns their number."""
+    """Number the independent rows of A in `slot` in the order of their size, `late` ones after the others, and
+    dependent ones −1; returns their number."""
     ...
 
 
@@ -143,7 +161,7 @@ def choose_independent(x: Columns, i: int, loops: LoopRows) -> int:
     m = loops.force.shape[1]
     if m == 0:
         return 0
-    rank = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
+    rank = choose_rows(m, x.width, i, loops.A, loops.scale, loops.late, loops.basis, loops.work, loops.slot)
     loops.rank[i] = rank
     return rank
 
@@ -240,8 +258,11 @@ def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, S: M
 
 
 @wp.func
-def rows_from_sums(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, J: Matrix, loops: LoopRows):
-    """Rows A and A_q from path sums J of the columns, and those of couplings."""
+def rows_from_sums(
+    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, c1: wp.float64, J: Matrix, J_R: Matrix, loops: LoopRows
+):  # fmt: skip
+    """Rows A and A_q from path sums J of S T and J_R of R' of newton_matrix, and those of couplings. Of rows that
+    restrict velocities only, A_q is ∂(A v)/∂Δ / c₁, by (2) of derivative_sweeps with R' in place of R."""
     m = row_count(t)
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
@@ -257,6 +278,14 @@ def rows_from_sums(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, J: Matr
             z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
             add_path_row(x, a, i, y, J, at, loops.A)
             add_path_row(x, b, i, -y, J, at, loops.A)
+            if restricts_rate(t.loops.row_kind[row]) and c1 != so3.ZERO:
+                eta, _acc = loop_motion(t, s, i, loop, 0, vec6())
+                z = se3.coad(eta, y)
+                if has_pose_row(t, row):
+                    z += se3.Ad_dual(g.R_B, g.p_B, onto_row(t, g, loop, row, relative_motion(t, s, g, i, loop)))
+                z = z / c1
+                add_path_row(x, a, i, y / c1, J_R, at, loops.A_q)
+                add_path_row(x, b, i, -y / c1, J_R, at, loops.A_q)
             add_path_row(x, a, i, z, J, at, loops.A_q)
             add_path_row(x, b, i, -z, J, at, loops.A_q)
 

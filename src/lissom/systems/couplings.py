@@ -40,7 +40,7 @@ BEYOND = wp.constant(wp.float64(1e-9))  # of a span: moves onto loops may pass a
 @wp.func
 def row_count(t: Tables) -> int:
     """Number of constraint rows of loops and of couplings."""
-    return t.loops.row_is_hinge.shape[0] + t.joint_couplings.offset.shape[0]
+    return t.loops.row_kind.shape[0] + t.joint_couplings.offset.shape[0]
 
 
 @wp.func_native(native("program_jet"))
@@ -98,7 +98,7 @@ def term_derivatives(t: Tables, term: int, x: wp.float64) -> vec6:
 def coupling_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
     """e of (1). Sets the status of the instance if a function has no value."""
     if may_have_loops():
-        first = t.loops.row_is_hinge.shape[0]
+        first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             e = -t.joint_couplings.offset[c]
             for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
@@ -113,7 +113,7 @@ def coupling_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
 def coupling_rates(t: Tables, i: int, q: Matrix, v: Matrix, a: Matrix, rate: Matrix, acceleration: Matrix):
     """A v and A a + Ȧ v of (1)."""
     if may_have_loops():
-        first = t.loops.row_is_hinge.shape[0]
+        first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             by_v = wp.float64(0.0)
             by_a = wp.float64(0.0)
@@ -131,7 +131,7 @@ def add_coupling_forces(t: Tables, s: Scratch, i: int, q: Matrix, force: Matrix,
     """tau −= Aᵀ λ, and the residuals e."""
     coupling_residuals(t, s, i, q, gap)
     if may_have_loops():
-        first = t.loops.row_is_hinge.shape[0]
+        first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
                 d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
@@ -143,7 +143,7 @@ def add_coupling_forces(t: Tables, s: Scratch, i: int, q: Matrix, force: Matrix,
 def add_coupling_stiffness(t: Tables, i: int, width: int, q: Matrix, force: Matrix, out: Matrix):
     """out += ∂(−Aᵀ λ)/∂q, rows of `width`."""
     if may_have_loops():
-        first = t.loops.row_is_hinge.shape[0]
+        first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
                 d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
@@ -155,7 +155,7 @@ def add_coupling_stiffness(t: Tables, i: int, width: int, q: Matrix, force: Matr
 def put_coupling_rows(t: Tables, i: int, width: int, q: Matrix, out: Matrix):
     """Set the rows A = A_q of couplings, which are zero on entry."""
     if may_have_loops():
-        first = t.loops.row_is_hinge.shape[0]
+        first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
                 d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
@@ -168,7 +168,7 @@ def put_coupling_derivatives(
     acceleration_q: Matrix, acceleration_v: Matrix,
 ):  # fmt: skip
     """Set the derivatives of (1), which are zero on entry: Ȧ, ∂(A v)/∂q, and those of A a + Ȧ v by q and v."""
-    first = t.loops.row_is_hinge.shape[0]
+    first = t.loops.row_kind.shape[0]
     for c in range(t.joint_couplings.offset.shape[0]):
         for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
             d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])

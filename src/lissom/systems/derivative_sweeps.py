@@ -9,8 +9,8 @@ D_X = X̄_A − X̄_B for the sums X̄ of inverse_dynamics_derivatives (E = J̇ 
     ∂(A a + Ȧ v)/∂q = y·(D_Q − (ad_{η_A} + ad_{η_B}) D_R + (ad_{η_B} ad_{η_A} − ad_{a_A}) D_J)             (3)
     ∂(A a + Ȧ v)/∂v = y·(D_E − (ad_{η_A} + ad_{η_B}) D_J)                                                 (4)
 
-The row n = b × a₁ of a universal joint rotates with A: δn = a₁ × (b × δω) adds a term to each of these. Gravity in the
-accelerations cancels between A and B.
+The row n = b × a₁ of a universal joint rotates with A, and the rows of a wheel follow its point of contact: the
+products with D of loops (5) add a term to each of these. Gravity in the accelerations cancels between A and B.
 Source: Mathew 2025 (D70)-(D83) for (1)-(4).
 """
 
@@ -55,12 +55,15 @@ from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
 from lissom.systems.couplings import put_coupling_derivatives, put_coupling_rows, row_count
 from lissom.systems.loops import (
-    LoopState,
     add_path_row,
+    has_pose_row,
     loop_coupling,
     loop_motion,
     loop_state,
+    onto_row,
+    onto_row_rate,
     residual_row,
+    row_rate,
     velocity_row,
 )
 
@@ -358,12 +361,6 @@ def add_difference(x: Columns, a: int, b: int, i: int, y: vec6, X: Matrix, at: i
 
 
 @wp.func
-def in_base(g: LoopState, moment: vec3) -> vec6:
-    """A moment in the axes of B, as a wrench in the base frame."""
-    return se3.join(g.R_B * moment, vec3())
-
-
-@wp.func
 def add_loop_derivatives(
     t: Tables,
     s: Scratch,
@@ -412,19 +409,16 @@ def add_loop_derivatives(
             add_difference(x, node_A, node_B, i, onto_J, b.sums.J, at, d.acceleration_q)
             add_difference(x, node_A, node_B, i, y, b.sums.J_E, at, d.acceleration_v)
             add_difference(x, node_A, node_B, i, both, b.sums.J, at, d.acceleration_v)
-            if t.loops.row_is_hinge[row] != 0:
-                hinge = t.loops.hinge[loop, 0]
+            if has_pose_row(t, row):
                 across = eta_A - eta_B
-                w = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, across))
-                alpha = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across)))
-                n_dot = in_base(g, wp.cross(hinge, wp.cross(g.b, w)))
-                onto_w = n_dot + in_base(g, wp.cross(g.b, wp.cross(hinge, w)))
-                turned = wp.cross(hinge, alpha) + wp.cross(w, wp.cross(w, hinge))
-                add_difference(x, node_A, node_B, i, n_dot, b.sums.J, at, d.A_dot)
-                add_difference(
-                    x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(hinge, w))), b.sums.J, at, d.rate_q
-                )
-                onto_turn = in_base(g, wp.cross(g.b, turned)) + se3.coad(eta_A, onto_w)
+                motion = se3.Ad_inverse(g.R_B, g.p_B, across)
+                change = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
+                row_dot = se3.Ad_dual(g.R_B, g.p_B, row_rate(t, g, loop, row, motion))
+                onto = se3.Ad_dual(g.R_B, g.p_B, onto_row(t, g, loop, row, motion))
+                by_pose = onto_row(t, g, loop, row, change) + onto_row_rate(t, g, loop, row, motion)
+                onto_turn = se3.Ad_dual(g.R_B, g.p_B, by_pose) + se3.coad(eta_A, row_dot + onto)
+                add_difference(x, node_A, node_B, i, row_dot, b.sums.J, at, d.A_dot)
+                add_difference(x, node_A, node_B, i, onto, b.sums.J, at, d.rate_q)
                 add_difference(x, node_A, node_B, i, onto_turn, b.sums.J, at, d.acceleration_q)
-                add_difference(x, node_A, node_B, i, onto_w, b.sums.J_R, at, d.acceleration_q)
-                add_difference(x, node_A, node_B, i, onto_w, b.sums.J, at, d.acceleration_v)
+                add_difference(x, node_A, node_B, i, row_dot + onto, b.sums.J_R, at, d.acceleration_q)
+                add_difference(x, node_A, node_B, i, row_dot + onto, b.sums.J, at, d.acceleration_v)

@@ -15,11 +15,11 @@ LISSOM_INLINE void add_covector(
     }
 }
 
-// Number the independent rows of A in `slot` in the order of their size, the others −1, and return their number:
-// pivoted Gram-Schmidt in the units of the coordinates.
+// Number the independent rows of A in `slot` in the order of their size, late ones after the others, and dependent ones
+// −1, and return their number: pivoted Gram-Schmidt in the units of the coordinates.
 LISSOM_INLINE int choose_rows(
-    int m, int width, int i, array<double> A, array<double> scale, array<double> basis, array<double> work,
-    array<int> slot
+    int m, int width, int i, array<double> A, array<double> scale, array<int> late, array<double> basis,
+    array<double> work, array<int> slot
 ) {
     const double* rows = row(A, i);
     double* q = row(basis, i);
@@ -44,16 +44,20 @@ LISSOM_INLINE int choose_rows(
         largest = size[row] > largest ? size[row] : largest;
         to[row] = -1;
     }
-    int rank = 0;
-    for (; rank < m; ++rank) {
+    int rank = 0, turn = 0;
+    while (rank < m) {
         // the largest remaining row, unless it is smaller than the rounding error of the largest row of all
         int best = -1;
         for (int row = 0; row < m; ++row)
-            if (to[row] < 0 && size[row] > 1e-16 * largest && (best < 0 || size[row] > size[best]))
+            if (to[row] < 0 && late.data[row] <= turn && size[row] > 1e-16 * largest
+                && (best < 0 || size[row] > size[best]))
                 best = row;
-        if (best < 0)
-            break;
-        to[best] = rank;
+        if (best < 0) {
+            if (++turn > 1)
+                break;
+            continue;
+        }
+        to[best] = rank++;
         double* top = q + best * width;
         const double inverse = 1.0 / sqrt(size[best]);
         for (int j = 0; j < width; ++j)

@@ -9,6 +9,12 @@ J and W are in the base frame, where W is the same 6-vector for A and B. Its der
 without the parts that move with each node, is H (J_A − J_B) on A, with H = adbar_W − U, and U (J_A − J_B) on B; U is
 the derivative of P. Source: Mathew 2025 (47), (D68)-(D80). The motion h of the joint in (1) is removed before the
 logarithm, so that the joint may rotate by any angle.
+
+Skates and rolling contacts are further rows P of (3), of robot.rolling, between the same two frames: P is constant for
+a skate, and follows the point of contact of a wheel (rolling). Rows that restrict velocities only have no residual,
+e = 0 and E = 0. Where P depends on the pose of A in B, a motion y' changes it by D y', and
+
+    d(P y)/dt = P ẏ + y·D y,   δ(P y) = P δy + δx·Dᵀ y,   δ(y·D y) = y·(D + Dᵀ) δy + δx·(its derivative)  (5)
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -26,13 +32,24 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.features import may_have_loops
-from lissom.passes.scratch import Scratch
+from lissom.passes.scratch import STATUS_FLAT_DISC, Scratch
 from lissom.passes.traversal import origin_of
+from lissom.robot.constraints import RowKind
 from lissom.systems.couplings import coupling_rates, coupling_residuals
+from lissom.systems.rolling import (
+    contact_height,
+    contact_rate,
+    contact_row,
+    contact_turn,
+    onto_contact,
+    onto_contact_rate,
+)
 
 native = native_functions("systems/loops.h")
 
 
+HINGE, HEIGHT, ROLLING, SKATE = (wp.constant(kind.value) for kind in list(RowKind)[1:])
+_FLAT = wp.constant(wp.float64(1e-12))  # sine of the angle between a disc and its plane, squared
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
 
@@ -41,7 +58,7 @@ class LoopState:
     """The state of a loop.
 
     R_B, p_B: frame B. R, p: pose of A in B. R_error, p_error, epsilon: exp(ε) of (1) and ε. p_h: position of h. b:
-    R a₂. T_A, T_B: the left T⁻¹ of ε as a pair. k: θ̇ = k·ω for the angle θ of the joint.
+    R a₂, or the axis of a wheel. T_A, T_B: the left T⁻¹ of ε as a pair. k: θ̇ = k·ω for the angle θ of the joint.
     """
 
     R_B: mat3
@@ -132,27 +149,99 @@ def loop_state(t: Tables, s: Scratch, i: int, loop: int) -> LoopState:
 
 
 @wp.func
+def restricts_rate(kind: int) -> bool:
+    """Whether a row of a kind restricts velocities and no positions."""
+    return kind >= ROLLING
+
+
+@wp.func
+def is_of_wheel(kind: int) -> bool:
+    """Whether a row of a kind belongs to a wheel or ball."""
+    return kind >= HEIGHT and kind < SKATE
+
+
+@wp.func
 def row_residual(t: Tables, g: LoopState, loop: int, row: int) -> wp.float64:
     """e of one row."""
-    if t.loops.row_is_hinge[row] != 0:
-        a = t.loops.hinge[loop, 0]
+    kind = t.loops.row_kind[row]
+    a = t.loops.hinge[loop, 0]
+    if kind == HINGE:
         return wp.dot(a, g.b) - wp.dot(a, t.loops.hinge[loop, 1])
+    if kind == HEIGHT:
+        return contact_height(g.b, a, g.p, t.loops.radius[loop])
+    if restricts_rate(kind):
+        return so3.ZERO
     return wp.dot(t.loops.row_direction[row], g.epsilon)
 
 
 @wp.func
 def velocity_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
     """Row of P as a wrench in the axes of B."""
-    if t.loops.row_is_hinge[row] != 0:
+    kind = t.loops.row_kind[row]
+    if kind == HINGE:
         return se3.join(wp.cross(g.b, t.loops.hinge[loop, 0]), vec3())
+    if is_of_wheel(kind):
+        d = se3.linear(t.loops.row_direction[row])
+        return contact_row(g.b, t.loops.hinge[loop, 0], g.p, t.loops.radius[loop], d)
     return t.loops.row_direction[row]
 
 
 @wp.func
+def has_pose_row(t: Tables, row: int) -> bool:
+    """Whether P of a row depends on the pose, so that D of (5) is not zero."""
+    kind = t.loops.row_kind[row]
+    return kind > 0 and kind < SKATE
+
+
+@wp.func
+def row_rate(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
+    """D y of (5) of a row that depends on the pose."""
+    n = t.loops.hinge[loop, 0]
+    if t.loops.row_kind[row] == HINGE:
+        return se3.join(wp.cross(wp.cross(se3.angular(y), g.b), n), vec3())
+    c_dot = contact_rate(g.b, n, g.p, t.loops.radius[loop], y)
+    return se3.join(wp.cross(c_dot, se3.linear(t.loops.row_direction[row])), vec3())
+
+
+@wp.func
+def onto_row(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
+    """Dᵀ y of (5) of such a row."""
+    n = t.loops.hinge[loop, 0]
+    w = se3.angular(y)
+    if t.loops.row_kind[row] == HINGE:
+        return se3.join(wp.cross(g.b, wp.cross(n, w)), vec3())
+    e = wp.cross(se3.linear(t.loops.row_direction[row]), w)
+    return onto_contact(g.b, n, g.p, t.loops.radius[loop], e)
+
+
+@wp.func
+def onto_row_rate(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
+    """The derivative of y·D y by the pose for a constant y, of (5), of such a row."""
+    n = t.loops.hinge[loop, 0]
+    w = se3.angular(y)
+    if t.loops.row_kind[row] == HINGE:
+        return se3.join(wp.cross(g.b, wp.cross(w, wp.cross(w, n))), vec3())
+    e = wp.cross(se3.linear(t.loops.row_direction[row]), w)
+    return onto_contact_rate(g.b, n, g.p, t.loops.radius[loop], e, w)
+
+
+@wp.func
+def relative_motion(t: Tables, s: Scratch, g: LoopState, i: int, loop: int) -> vec6:
+    """y of (2)."""
+    eta_A, _acc = loop_motion(t, s, i, loop, 0, vec6())
+    eta_B, _acc_B = loop_motion(t, s, i, loop, 1, vec6())
+    return se3.Ad_inverse(g.R_B, g.p_B, eta_A - eta_B)
+
+
+@wp.func
 def residual_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
-    """Row of E in (2): z = T⁻ᵀ Φ⊥ without its part along the motion of h, which follows from m = Ad_{exp ε}ᵀ z."""
-    if t.loops.row_is_hinge[row] != 0:
+    """Row of E in (2): z = T⁻ᵀ Φ⊥ without its part along the motion of h, which follows from m = Ad_{exp ε}ᵀ z; zero
+    for a row that restricts no position."""
+    kind = t.loops.row_kind[row]
+    if kind > 0 and kind < ROLLING:  # of a hinge, or a height
         return velocity_row(t, g, loop, row)
+    if restricts_rate(kind):
+        return vec6()
     z = se3.apply_transpose(g.T_A, g.T_B, t.loops.row_direction[row])
     m = se3.Ad_transpose(g.R_error, g.p_error, z)
     push = se3.linear(m)
@@ -177,11 +266,21 @@ def loop_wrench(t: Tables, g: LoopState, i: int, loop: int, force: Matrix) -> ve
 
 
 @wp.func
+def check_disc(t: Tables, s: Scratch, g: LoopState, i: int, loop: int):
+    """Set the status of the instance if a disc lies flat on its plane."""
+    if t.loops.radius[loop] > so3.ZERO:
+        z = wp.dot(t.loops.hinge[loop, 0], g.b)
+        if so3.ONE - z * z < _FLAT and s.status[i] == 0:
+            s.status[i] = STATUS_FLAT_DISC
+
+
+@wp.func
 def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
     """F −= W on A and F += W on B for all loops; their residuals are written to gap."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
+            check_disc(t, s, g, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 gap[i, row] = row_residual(t, g, loop, row)
             W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
@@ -200,6 +299,7 @@ def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
+            check_disc(t, s, g, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 gap[i, row] = row_residual(t, g, loop, row)
 
@@ -218,14 +318,12 @@ def loop_rates(
             across = eta_A - eta_B
             y = se3.Ad_inverse(g.R_B, g.p_B, across)
             y_dot = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
-            w = se3.angular(y)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
                 P = velocity_row(t, g, loop, row)
                 rate[i, row] = wp.dot(P, y)
                 acceleration[i, row] = wp.dot(P, y_dot)
-                if t.loops.row_is_hinge[row] != 0:
-                    n_dot = wp.cross(wp.cross(w, g.b), t.loops.hinge[loop, 0])
-                    acceleration[i, row] = acceleration[i, row] + wp.dot(n_dot, w)
+                if has_pose_row(t, row):
+                    acceleration[i, row] = acceleration[i, row] + wp.dot(row_rate(t, g, loop, row, y), y)
 
 
 @wp.func
@@ -233,11 +331,18 @@ def wrench_stiffness(t: Tables, g: LoopState, i: int, loop: int, force: Matrix):
     """H = adbar_W − U and U of a loop."""
     W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
     U = mat3()
+    pull = mat3()
     for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-        if t.loops.row_is_hinge[row] != 0:
-            a = g.R_B * t.loops.hinge[loop, 0]
-            U = force[i, row] * so3.cross_columns(a, so3.hat(g.R_B * g.b))
-    wide = se3.block(U, mat3(), mat3(), mat3())
+        n = g.R_B * t.loops.hinge[loop, 0]
+        b = g.R_B * g.b
+        if t.loops.row_kind[row] == HINGE:
+            U = force[i, row] * so3.cross_columns(n, so3.hat(b))
+        if is_of_wheel(t.loops.row_kind[row]):
+            d = force[i, row] * (g.R_B * se3.linear(t.loops.row_direction[row]))
+            turn = contact_turn(b, n, g.R_B * g.p + g.p_B, t.loops.radius[loop])
+            U -= so3.cross_columns(d, turn)
+            pull -= so3.hat(d)
+    wide = se3.block(U, pull, mat3(), mat3())
     return adbar_matrix(W) - wide, wide
 
 

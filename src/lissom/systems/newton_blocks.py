@@ -674,8 +674,9 @@ def has_couplings(model: Model) -> bool:
 def closes_by_blocks(model: Model) -> bool:
     """Whether the matrices of a robot with loops can be factored by elimination of blocks.
 
-    There must be no couplings of joints, rigid or elastic. No block may have more than half of the coordinates. Each
-    block at a tip must have a regular inertia; then the part beyond any block has one.
+    There must be no couplings of joints, rigid or elastic, no skates and no rolling contacts. No block may have more
+    than half of the coordinates. Each block at a tip must have a regular inertia; then the part beyond any block has
+    one.
     """
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 
@@ -683,7 +684,7 @@ def closes_by_blocks(model: Model) -> bool:
 def _closes(model: Model) -> bool:
     """`closes_by_blocks` without a cache, for a model with loops."""
     one, size = model.of_row(0, 1), squares(model)
-    if one.joint_couplings.names or one.joint_couplings.elastic_names:
+    if one.joint_couplings.names or one.joint_couplings.elastic_names or set(one.loops.kinds) - {"loops"}:
         return False
     if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False

@@ -130,7 +130,7 @@ def newton_matrix_of(act: Acting) -> Any:
         add_armature_rows(t, b.x.width, i, c0, b.matrix)
         if may_have_loops() and row_count(t) > 0:
             add_coupling_stiffness(t, i, b.x.width, q, b.loops.force, b.matrix)
-            rows_from_sums(t, s, b.x, i, q, b.sums.J, b.loops)
+            rows_from_sums(t, s, b.x, i, q, c1, b.sums.J, b.sums.J_R, b.loops)
             if q.shape[1] != t.nv:
                 replace_moved_columns(t, s, b.x, i, b.sums.S, b.sums.S_T, b.loops)
 

@@ -298,10 +298,12 @@ class _Builder:
             for _, path in spring.paths():
                 self._add_path("spring", spring.name, path)
         self._add_ties()
-        for name, nodes, placements in zip(self.model.loops.names, self.model.loops.node, self.model.loops.placement):
-            ends = [self.node(int(k), g[None, :3, 3]) for k, g in zip(nodes, placements)]
-            loop = self.robot.loops[name]
-            self._add_line("loop", name, ends, [PathPoint(loop.link_a), PathPoint(loop.link_b)])
+        loops = self.model.loops
+        for kind, name, nodes, placements in zip(loops.kinds, loops.names, loops.node, loops.placement):
+            if kind == "loops":
+                ends = [self.node(int(k), g[None, :3, 3]) for k, g in zip(nodes, placements)]
+                loop = self.robot.loops[name]
+                self._add_line("loop", name, ends, [PathPoint(loop.link_a), PathPoint(loop.link_b)])
         return self.finished()
 
     def finished(self) -> Geometry:

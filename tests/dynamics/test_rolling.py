@@ -1,0 +1,273 @@
+"""Rows of skates and rolling contacts: against the motion of points, and differences. Starts, errors and refusals."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import lissom as ls
+from lissom.dynamics.constraints import run_constraints
+from lissom.launch.workspace import independent_rows
+
+UP = (0.0, 0.0, 1.0)
+
+
+def at(position=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)):
+    g = np.eye(4)
+    g[:3, :3], g[:3, 3] = Rotation.from_rotvec(turn).as_matrix(), position
+    return g
+
+
+PLANE = at((1.0, 0.2, -0.1), (0.2, -0.1, 0.3))
+
+
+def disc():
+    """A free disc on an inclined plane of the world."""
+    robot = ls.Robot("disc")
+    robot.add_link("disc", ls.RigidBody(1.3, inertia=(0.02, 0.02, 0.03)), ls.JointFree())
+    robot.add_rolling("rim", "disc", 0.3, axis=(0.1, 0.2, 1.0), centre=(0.05, -0.02, 0.03), placement=PLANE)
+    return robot
+
+
+def plate():
+    """A ball with a wheel and a skate on a moving plate."""
+    robot = ls.Robot("plate")
+    robot.add_link("plate", ls.RigidBody(2.0, inertia=(0.1, 0.1, 0.1)), ls.JointFree())
+    robot.add_link("ball", ls.RigidBody(1.0, inertia=(0.02, 0.02, 0.02), com=(0.02, 0, 0)), ls.JointFree())
+    own = {"ground": "plate", "placement": PLANE}
+    robot.add_rolling("roll", "ball", 0.2, centre=(0.01, 0.02, 0.0), **own)
+    robot.add_rolling("wheel", "ball", 0.2, axis=(1.0, 0.0, 0.3), centre=(0.3, 0.02, 0.0), height=False, **own)
+    robot.add_skate("blade", "ball", (0.2, 1.0, 0.5), point=(0.1, 0.2, 0.3), ground="plate")
+    return robot
+
+
+def arm():
+    """A soft arm with a wheel at its tip, a skate on it in the world and one against its base, and a gear."""
+    robot = ls.Robot("arm")
+    robot.add_link("base", ls.RigidBody(2.0, inertia=(0.1, 0.1, 0.1)), ls.JointFree())
+    robot.add_link("hip", ls.RigidBody(0.2, inertia=(0.01, 0.01, 0.01)), ls.JointSpherical(), "base")
+    rubber = ls.Material(young=1e5, poisson=0.5, density=1000.0, damping_time=0.02)
+    rod = ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1, bending_z=1), rubber)
+    robot.add_link("arm", rod, parent="hip")
+    robot.add_link("wheel", ls.RigidBody(0.3, inertia=(0.01, 0.01, 0.02)), ls.JointRevolute(UP), "arm")
+    robot.add_link("gear", ls.RigidBody(0.3, inertia=(0.01, 0.01, 0.02)), ls.JointRevolute(UP), "base")
+    robot.add_skate("own", "arm", (0.0, 1.0, 0.2), point=(0.0, 0.01, 0.0), s=0.6, ground="base")
+    robot.add_skate("world", "arm", (0.0, 1.0, 0.2), s=0.4)
+    robot.add_rolling("roll", "wheel", 0.1, axis=UP, placement=PLANE)
+    robot.add_coupling("ratio", ["wheel", "gear"], [1.0, -2.0])
+    return robot
+
+
+ROBOTS = {make.__name__: make for make in (disc, plate, arm)}
+
+
+@lru_cache
+def model_of(name):
+    return ROBOTS[name]().build()
+
+
+def state(model, seed=0):
+    """A configuration off the constraints, a velocity, an acceleration and forces, all random."""
+    rng = np.random.default_rng(seed)
+    q = ls.integrate(model, model.neutral(), 0.5 * rng.normal(size=model.nv))
+    return q, *rng.normal(size=(2, model.nv)), rng.normal(size=model.n_rows)
+
+
+def along(model, q, f, move, h=1e-5):
+    """The derivative of f(q) along a move of the tangent space, by differences of fourth order."""
+    at_step = [f(ls.integrate(model, q, k * h * move)) for k in (-2, -1, 1, 2)]
+    return (at_step[0] - 8.0 * at_step[1] + 8.0 * at_step[2] - at_step[3]) / (12.0 * h)
+
+
+def by_q(model, q, f):
+    """The derivative of f by q, with the last axis that of the coordinates."""
+    return np.stack([along(model, q, f, move) for move in np.eye(model.nv)], axis=-1)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives(name):
+    """Of residuals, rows, rates and forces, against differences."""
+    model = model_of(name)
+    q, v, a, force = state(model)
+    found = ls.constraint_derivatives(model, q, v, a)
+
+    def acceleration(q, v):
+        return ls.constraint_jacobian(model, q) @ a + ls.constraint_jacobian_derivative(model, q, v) @ v
+
+    def assert_near(x, y, error=1e-8):
+        np.testing.assert_allclose(x, y, atol=error * max(1.0, np.abs(y).max()))
+
+    assert_near(found.residual_q, by_q(model, q, lambda x: ls.loop_residual(model, x)))
+    assert_near(found.velocity_q, by_q(model, q, lambda x: ls.constraint_jacobian(model, x) @ v))
+    assert_near(found.acceleration_q, by_q(model, q, lambda x: acceleration(x, v)))
+    slopes = [(acceleration(q, v + 1e-3 * e) - acceleration(q, v - 1e-3 * e)) / 2e-3 for e in np.eye(model.nv)]
+    assert_near(found.acceleration_v, np.stack(slopes, axis=-1))
+    assert_near(ls.constraint_jacobian_derivative(model, q, v),
+                along(model, q, lambda x: ls.constraint_jacobian(model, x), v))  # fmt: skip
+    assert_near(ls.constraint_force_derivative(model, q, force),
+                by_q(model, q, lambda x: ls.constraint_jacobian(model, x).T @ force))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives_of_forward_dynamics(name):
+    """By q and v, against differences."""
+    model = model_of(name)
+    q, v, *_ = state(model, 1)
+    q = ls.assemble(model, q)
+    by_place, by_speed, _ = ls.forward_dynamics_derivatives(model, q, v)
+    wanted = by_q(model, q, lambda x: ls.forward_dynamics(model, x, v))
+    np.testing.assert_allclose(by_place, wanted, atol=1e-7 * np.abs(wanted).max())
+    slopes = [(ls.forward_dynamics(model, q, v + 1e-3 * e) - ls.forward_dynamics(model, q, v - 1e-3 * e)) / 2e-3
+              for e in np.eye(model.nv)]  # fmt: skip
+    wanted = np.stack(slopes, axis=-1)
+    np.testing.assert_allclose(by_speed, wanted, atol=1e-8 * np.abs(wanted).max())
+
+
+def test_rows_are_velocities_of_points():
+    """A v is the velocity of the touching material points relative to the plate, and of the point of the skate, from
+    the poses of the links a moment before and after. The height is that of the lowest point of a sampled rim."""
+    model = model_of("plate")
+    q, v, *_ = state(model)
+    h = 1e-6
+    moved = [ls.integrate(model, q, k * h * v) for k in (-1, 0, 1)]
+    before, here, after = ([ls.frame_pose(model, x, link) for link in ("plate", "ball")] for x in moved)
+
+    def velocity(local, axes):
+        """Of a point of the ball, relative to the material of the plate there, along axes of the plate or ball."""
+        place = here[1] @ np.append(local, 1.0)
+        on_plate = np.linalg.solve(here[0], place)
+        own, carried = (((y[k] - x[k]) @ w / (2 * h))[:3] for x, y, k, w in
+                        ((before, after, 1, np.append(local, 1.0)), (before, after, 0, on_plate)))  # fmt: skip
+        return axes.T @ (own - carried)
+
+    rates = ls.constraint_jacobian(model, q) @ v
+    plane = here[0] @ PLANE
+    tangents, n = plane[:3, :2], plane[:3, 2]
+    R = here[1][:3, :3]
+    lowest = np.array([0.01, 0.02, 0.0]) - 0.2 * R.T @ n
+    d = np.array([0.2, 1.0, 0.5]) / np.linalg.norm([0.2, 1.0, 0.5])
+    axis = np.array([1.0, 0.0, 0.3]) / np.linalg.norm([1.0, 0.0, 0.3])
+    down = -(R.T @ n - (R.T @ n @ axis) * axis)
+    touching = np.array([0.3, 0.02, 0.0]) + 0.2 * down / np.linalg.norm(down)
+    wanted = [velocity(np.array([0.1, 0.2, 0.3]), (R @ d)[:, None]), velocity(lowest, plane[:3, :3]),
+              velocity(touching, tangents)]  # fmt: skip
+    np.testing.assert_allclose(rates, np.concatenate(wanted), atol=1e-8)
+    turns = np.linspace(0.0, 2 * np.pi, 100001)
+    e = np.linalg.svd(axis[None])[2][1:]
+    rim = np.array([0.3, 0.02, 0.0]) + 0.2 * (np.cos(turns)[:, None] * e[0] + np.sin(turns)[:, None] * e[1])
+    heights = (rim @ R.T + here[1][:3, 3] - plane[:3, 3]) @ n
+    other = plate()
+    other.rolling["wheel"] = ls.Robot("x").add_rolling("wheel", "ball", 0.2, axis=(1.0, 0.0, 0.3),
+                                                       centre=(0.3, 0.02, 0.0), ground="plate",
+                                                       placement=PLANE)  # fmt: skip
+    e = ls.loop_residual(other.build(), q)
+    assert e[-1] == pytest.approx(heights.min(), abs=1e-8)
+    np.testing.assert_array_equal(e[[0, 1, 2, 4, 5]], 0.0)
+
+
+def test_wrenches_are_the_forces():
+    """Aᵀ λ is the effect of loop_wrenches at their frames."""
+    model = model_of("plate")
+    q, v, _, force = state(model)
+    power = force @ ls.constraint_jacobian(model, q) @ v
+    h, total = 1e-6, 0.0
+    W = ls.loop_wrenches(model, q, force)
+    poses = [ls.forward_kinematics(model, ls.integrate(model, q, k * h * v)) for k in (-1, 0, 1)]
+    for loop, (a, b) in enumerate(model.loops.node):
+        A, B = model.loops.placement[loop]
+        g = [np.linalg.solve(x[b] @ B, x[a] @ A) for x in poses]
+        rate = (g[2] - g[0]) / (2 * h) @ np.linalg.inv(g[1])
+        total += W[loop] @ [rate[2, 1], rate[0, 2], rate[1, 0], *rate[:3, 3]]
+    assert total == pytest.approx(power, rel=1e-7)
+
+
+def test_start_velocities():
+    """A start that slips gets the change of velocity of least kinetic energy, M Δv in the range of Aᵀ; one that does
+    not slip stays."""
+    model = model_of("arm")
+    q, v, *_ = state(model, 2)
+    q = ls.assemble(model, q)
+    found = ls.assemble_velocities(model, q, v)
+    A = ls.constraint_jacobian(model, q)
+    assert np.abs(A @ found).max() < 1e-12
+    impulse = ls.mass_matrix(model, q) @ (found - v)
+    left = impulse - A.T @ np.linalg.lstsq(A.T, impulse, rcond=None)[0]
+    assert np.abs(left).max() < 1e-11 * np.abs(impulse).max()
+    np.testing.assert_allclose(ls.assemble_velocities(model, q, found), found, atol=1e-12)
+    np.testing.assert_allclose(ls.simulate(model, 1e-3, q, v, dt=1e-3).v[0], found, atol=1e-12)
+
+
+def test_assemble_closes_heights_only():
+    """A wheel in the air is put onto its plane; where it stands there is not held."""
+    model = model_of("disc")
+    q = ls.assemble(model, state(model)[0])
+    assert np.abs(ls.loop_residual(model, q)).max() < 1e-12
+    with pytest.raises(ls.ModelError, match=r"q0: rolling contact 'rim' stays open by"):
+        ls.simulate(model, 0.1, state(model)[0])
+
+
+def test_rows_of_positions_come_before_rows_of_velocities():
+    """A slide along x holds all that a blade far out holds, whose row is larger: the rows of the loop are kept, and it
+    stays closed."""
+    robot = ls.Robot("slide", gravity=(0, 0, 0))
+    robot.add_link("body", ls.RigidBody(1.0, inertia=(0.1, 0.1, 0.1)), ls.JointPlanar())
+    robot.add_loop("slide", "body", joint=ls.JointPrismatic((1, 0, 0)))
+    robot.add_skate("blade", "body", (0, 1, 0), point=(30.0, 0.0, 0.0))
+    model = robot.build()
+    w, _ = run_constraints(model, np.zeros(3), find_independent=True)
+    assert not model.rate_rows[independent_rows(w)].any() and model.rate_rows.any()
+    with pytest.warns(ls.RedundancyWarning, match="rows of its constraints 2 are independent"):
+        motion = ls.simulate(model, 1.0, v0=[1.0, 0.0, 0.0], dt=0.01)
+    np.testing.assert_allclose(motion.q[-1], [1.0, 0.0, 0.0], atol=1e-12)
+
+
+def test_a_stepper_and_batches_take_the_same_steps():
+    """`Stepper`, a batch and `simulate` agree."""
+    model = model_of("arm")
+    q, v, *_ = state(model, 2)
+    q = ls.assemble(model, q)
+    v = ls.assemble_velocities(model, q, 0.3 * v)
+    wanted = ls.simulate(model, 0.05, q, v, dt=5e-3, method="sdirk")
+    stepper = ls.Stepper(model, 5e-3, q0=q, v0=v)
+    stepper.step(steps=10)
+    np.testing.assert_allclose(stepper.state.q, wanted.q[-1], atol=1e-8)
+    states = np.stack([q, q]), np.stack([v, 0 * v])
+    both = ls.simulate(model, 0.05, *states, dt=5e-3, method="sdirk", t_eval=[0.0, 0.05])
+    np.testing.assert_allclose(both.q[0, -1], wanted.q[-1], atol=1e-12)
+    rates = ls.constraint_jacobian(model, wanted.q) @ wanted.v[..., None]
+    assert np.abs(rates).max() < 1e-9
+
+
+def test_a_flat_disc_is_refused():
+    """Its point of contact is not defined."""
+    robot = ls.Robot("coin")
+    robot.add_link("coin", ls.RigidBody(1.0, inertia=(0.1, 0.1, 0.1)), ls.JointFree())
+    robot.add_rolling("rim", "coin", 0.1, axis=UP)
+    model = robot.build()
+    for function in (lambda q: ls.loop_residual(model, q), lambda q: ls.forward_dynamics(model, q, np.zeros(6))):
+        with pytest.raises(ls.ShapeError, match="q: a disc that rolls lies flat on its plane"):
+            function(model.neutral())
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("solve_statics", lambda m, q: ls.solve_statics(m, q0=q)),
+        ("continuation", lambda m, q: ls.continuation(m, u=np.zeros(m.nu), q0=q)),
+        ("branches", lambda m, q: ls.branches(m, u=np.zeros((1, m.nu)), q0=q[None])),
+        ("modes", lambda m, q: ls.modes(m, q)),
+        ("lqr", lambda m, q: ls.lqr(m, q, state=np.eye(2 * m.nv), inputs=np.eye(m.nu))),
+        ("inverse_kinematics", lambda m, q: ls.inverse_kinematics(m, {"base": np.eye(4)})),
+        ("prescribed_equilibrium", lambda m, q: ls.prescribed_equilibrium(m, {"motor": 0.1})),
+        ("prescribed_actuation", lambda m, q: ls.prescribed_actuation(m, {"motor": 0.1})),
+    ],
+)
+def test_functions_of_equilibria_refuse(name, call):
+    """Functions of positions alone name themselves, the skates and the wheels."""
+    robot = arm()
+    robot.add_joint_actuator("motor", "gear")
+    model = robot.build()
+    rule = rf"robot 'arm': {name}: must have no constraints on velocities.*skate 'own', skate 'world', rolling contact"
+    with pytest.raises(ls.ModelError, match=rule):
+        call(model, model.neutral())
