@@ -60,7 +60,10 @@ def test_lowest_points_are_exact():
 @pytest.mark.parametrize("carried", [False, True])
 @pytest.mark.parametrize(
     "law",
-    [{"damping": 2.0, "friction": 0.4}, {"damping": 2.0, "friction": 0.4, "stick_stiffness": 2e3, "stick_damping": 1e-2}],
+    [
+        {"damping": 2.0, "friction": 0.4},
+        {"damping": 2.0, "friction": 0.4, "stick_stiffness": 2e3, "stick_damping": 1e-2},
+    ],
     ids=["smooth", "sticking"],
 )  # fmt: skip
 def test_derivatives_against_differences(law, carried):
