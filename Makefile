@@ -33,7 +33,7 @@ BODIES := $(patsubst %,tests/%/,bodies bridges closed_form contracts control con
 PICTURES := $(patsubst %,tests/%/,cli gallery viewing)
 FILES := $(patsubst %,tests/%/,house io lie robot)
 OTHERS := $(filter-out $(BODIES) $(PICTURES) $(FILES),$(sort $(dir $(wildcard tests/*/test_*.py))))
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations 10
 
 test: $(VENV)/.test
 	$(if $(ARGS),$(PYTEST) $(ARGS),failed=0; \
