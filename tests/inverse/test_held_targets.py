@@ -50,9 +50,10 @@ def balance(g: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return lengths, np.vstack([np.cross(arms, along).T, along.T]), np.array([0, 0, 0, 0, 0, -MASS * GRAVITY])
 
 
-def least_tensions(g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The tensions of least squares that carry the platform at g, within limits."""
+def least_tensions(g: np.ndarray, low: np.ndarray, high: np.ndarray, more: np.ndarray | float = 0.0) -> np.ndarray:
+    """The tensions of least squares that carry the platform at g and another force on its middle, within limits."""
     _, W, weight = balance(g)
+    weight = weight + np.concatenate([np.zeros(3), np.broadcast_to(more, 3)])
     begin = np.clip(np.full(8, 10.0), low, np.minimum(high, 1e6))
     found = minimize(
         lambda T: 0.5 * T @ T, begin, jac=lambda T: T, method="SLSQP", bounds=list(zip(low, high)),
@@ -114,6 +115,32 @@ def test_limits_of_lengths():
     T = ls.tendon_tensions(model, found.q, found.u)
     assert found.converged and found.u[0] == pytest.approx(least[0], abs=1e-12) and low[0] > 5.0
     np.testing.assert_allclose(T, least_tensions(goal, low, np.full(8, np.inf)), atol=2e-5)
+
+
+def test_a_leg_that_closes_a_loop():
+    """Purpose: with a telescopic leg between floor and platform, whose loop has constraint forces, the tensions are the
+    least that carry the platform and the leg's share of its own weight: all along the leg of its upper half, and across
+    it what balances the moments of both halves about the foot."""
+    robot, foot, half = ls.Robot("platform and leg"), np.array([0.0, 0.0, -0.6]), 0.6
+    robot.add_link("platform", ls.RigidBody(MASS, inertia=(0.003, 0.004, 0.005)), ls.JointFree())
+    for k in range(8):
+        path = [ls.PathPoint(None, ANCHORS[k]), ls.PathPoint("platform", CORNERS[k])]
+        robot.add_tendon(f"cable {k}", path=path, stiffness=STIFFNESS)
+    g, end = np.eye(4), np.eye(4)
+    g[:3, 3], end[2, 3] = foot, half
+    bar = ls.RigidBody(0.1, com=(0, 0, 0.15), inertia=(1e-3, 1e-3, 1e-4))
+    robot.add_link("lower", bar, ls.JointUniversal((1, 0, 0), (0, 1, 0)), placement=g)
+    robot.add_link("upper", bar, ls.JointPrismatic((0, 0, 1)), "lower")
+    robot.add_loop("top", "upper", "platform", placement_a=end, joint=ls.JointSpherical())
+    model, goal = robot.build(), pose()
+    found = ls.inverse_kinematics(model, {"platform": goal}, by="statics", tensions=(5.0, 500.0))
+    assert found.converged and found.is_stable and np.abs(ls.loop_residual(model, found.q)).max() < 1e-10
+    length = np.linalg.norm(goal[:3, 3] - foot)
+    along, weight = (goal[:3, 3] - foot) / length, 0.1 * np.array([0.0, 0.0, -GRAVITY])
+    across = weight - along * (along @ weight)
+    share = along * (along @ weight) + across * (0.15 + length - half + 0.15) / length
+    T = ls.tendon_tensions(model, found.q, found.u)
+    np.testing.assert_allclose(T, least_tensions(goal, np.full(8, 5.0), np.full(8, 500.0), share), atol=2e-5)
 
 
 def test_what_cannot_be_held_has_a_reason():
