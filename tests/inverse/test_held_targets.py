@@ -177,6 +177,32 @@ def test_tensions_as_inputs():
     np.testing.assert_allclose(strict.u, found.u, atol=1e-6)
 
 
+def lifted(limit=np.inf):
+    """A mass on a slide, which two magnets with a force of w + w³/10 lift, at a height: nothing holds it by itself."""
+    import jax.numpy as jnp
+
+    robot = ls.Robot("lifted")
+    robot.add_link("mass", ls.RigidBody(1.0), ls.JointPrismatic((0, 0, 1)))
+    magnet = ls.TracedFunction(lambda t, g, eta, w: jnp.stack([0, 0, 0, 0, 0, w[0] + 0.1 * w[0] ** 3]))
+    for name in ("left", "right"):
+        robot.add_force(name, "mass", magnet, inputs=f"{name} coil")
+    model, goal = robot.build(), {"mass": np.array([0.0, 0.0, 0.2])}
+    return ls.inverse_kinematics(model, goal, by="statics", limits=(0.0, limit))
+
+
+def test_inputs_whose_forces_are_no_linear_functions():
+    """Purpose: forces that grow with the cube of their inputs are not taken for linear ones: both coils take the same
+    current, of which the cubic gives half the weight; and where limits forbid it, the reason does not say how much."""
+    found = lifted()
+    assert found.converged and found.q[0] == pytest.approx(0.2, abs=1e-12)
+    current = np.roots([0.1, 0.0, 1.0, -0.5 * GRAVITY])
+    np.testing.assert_allclose(found.u, np.real(current[np.isreal(current)])[0], rtol=1e-9)
+    weak = lifted(1.5)
+    assert not weak.converged and re.search(
+        "search ended .*, with 'left coil', 'right coil' at limits", str(weak.reason)
+    )
+
+
 def test_a_place_leaves_turning_free():
     """Purpose: where the targets leave coordinates free, tensions are the least at the pose found, and nearly the least
     of all poses near it, which is far less than without a turn."""
