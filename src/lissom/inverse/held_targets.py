@@ -45,6 +45,7 @@ from lissom.inverse.searches import (
 from lissom.inverse.targets import Targets
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import link_of, unstable_modes
 
@@ -244,7 +245,8 @@ class Held:
         push = (S * r[: model.nv])[moving]
         if model.n_rows:
             w, lead = run_constraints(model, q)
-            N = null_space((row_results(model, w, "A", lead) * S)[:, moving], rcond=_RANK)
+            with one_thread(model.nv):
+                N = null_space((row_results(model, w, "A", lead) * S)[:, moving], rcond=_RANK)
             push, G = N.T @ push, N.T @ G
         size, far = max(float(np.abs(push).max(initial=0.0)), 1e-300), np.full(model.nu, np.inf)
         found, bounds = [], self._bounds(q)
@@ -422,7 +424,8 @@ class Held:
                       [np.vstack([A_q, J])[:, moving], none]])  # fmt: skip
         G = np.vstack([G[moving] / stiff, np.zeros((len(none), model.nu))])
         right = np.concatenate([-push[moving] / stiff, -r[nv:], e[0, counted]]) - G @ (state.z / unit)
-        U, size, V = np.linalg.svd(P)
+        with one_thread(len(P)):
+            U, size, V = np.linalg.svd(P)
         rank = int((size > _RANK * size.max(initial=0.0)).sum())
         N = U[:, rank:].T
         low, high = self._bounds(q)
