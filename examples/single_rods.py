@@ -53,7 +53,7 @@ def leaning(down: float, aside: float) -> np.ndarray:
 
 
 def cantilever(
-    name: str, stiffer: float = 1.0, force: float | None = None, *, held: bool = False
+    name: str, stiffer: float = 1.0, force: float | None = None, *, held: bool = False, points: int = 10
 ) -> tuple[ls.Model, np.ndarray]:
     """A clamped rod that hangs, and its equilibrium under a horizontal force at the tip; None is that of the paper.
     With `held` the force acts until t = 0, so that the rod starts without acceleration, as in the paper's Algorithm 1.
@@ -62,7 +62,9 @@ def cantilever(
     force = c["force"] if force is None else force
     robot = ls.Robot(f"{name} cantilever")
     material = ls.Material(young=stiffer * c["young"], poisson=0.5, density=c["density"])
-    rod = ls.Rod(c["length"], ls.SectionCircle(c["radius"]), ls.BasisChebyshev(bending_y=2), material, gauss_points=10)
+    rod = ls.Rod(
+        c["length"], ls.SectionCircle(c["radius"]), ls.BasisChebyshev(bending_y=2), material, gauss_points=points
+    )
     robot.add_link("rod", rod, placement=leaning(1.0, 0.0))
     free = robot.build()
     robot.add_point_load("pull", "rod", force=lambda t: (force if t <= 0.0 else 0.0, 0.0, 0.0))

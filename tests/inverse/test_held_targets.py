@@ -50,9 +50,10 @@ def balance(g: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return lengths, np.vstack([np.cross(arms, along).T, along.T]), np.array([0, 0, 0, 0, 0, -MASS * GRAVITY])
 
 
-def least_tensions(g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The tensions of least squares that carry the platform at g, within limits."""
+def least_tensions(g: np.ndarray, low: np.ndarray, high: np.ndarray, more: np.ndarray | float = 0.0) -> np.ndarray:
+    """The tensions of least squares that carry the platform at g and another force on its middle, within limits."""
     _, W, weight = balance(g)
+    weight = weight + np.concatenate([np.zeros(3), np.broadcast_to(more, 3)])
     begin = np.clip(np.full(8, 10.0), low, np.minimum(high, 1e6))
     found = minimize(
         lambda T: 0.5 * T @ T, begin, jac=lambda T: T, method="SLSQP", bounds=list(zip(low, high)),
@@ -116,6 +117,32 @@ def test_limits_of_lengths():
     np.testing.assert_allclose(T, least_tensions(goal, low, np.full(8, np.inf)), atol=2e-5)
 
 
+def test_a_leg_that_closes_a_loop():
+    """Purpose: with a telescopic leg between floor and platform, whose loop has constraint forces, the tensions are the
+    least that carry the platform and the leg's share of its own weight: all along the leg of its upper half, and across
+    it what balances the moments of both halves about the foot."""
+    robot, foot, half = ls.Robot("platform and leg"), np.array([0.0, 0.0, -0.6]), 0.6
+    robot.add_link("platform", ls.RigidBody(MASS, inertia=(0.003, 0.004, 0.005)), ls.JointFree())
+    for k in range(8):
+        path = [ls.PathPoint(None, ANCHORS[k]), ls.PathPoint("platform", CORNERS[k])]
+        robot.add_tendon(f"cable {k}", path=path, stiffness=STIFFNESS)
+    g, end = np.eye(4), np.eye(4)
+    g[:3, 3], end[2, 3] = foot, half
+    bar = ls.RigidBody(0.1, com=(0, 0, 0.15), inertia=(1e-3, 1e-3, 1e-4))
+    robot.add_link("lower", bar, ls.JointUniversal((1, 0, 0), (0, 1, 0)), placement=g)
+    robot.add_link("upper", bar, ls.JointPrismatic((0, 0, 1)), "lower")
+    robot.add_loop("top", "upper", "platform", placement_a=end, joint=ls.JointSpherical())
+    model, goal = robot.build(), pose()
+    found = ls.inverse_kinematics(model, {"platform": goal}, by="statics", tensions=(5.0, 500.0))
+    assert found.converged and found.is_stable and np.abs(ls.loop_residual(model, found.q)).max() < 1e-10
+    length = np.linalg.norm(goal[:3, 3] - foot)
+    along, weight = (goal[:3, 3] - foot) / length, 0.1 * np.array([0.0, 0.0, -GRAVITY])
+    across = weight - along * (along @ weight)
+    share = along * (along @ weight) + across * (0.15 + length - half + 0.15) / length
+    T = ls.tendon_tensions(model, found.q, found.u)
+    np.testing.assert_allclose(T, least_tensions(goal, np.full(8, 5.0), np.full(8, 500.0), share), atol=2e-5)
+
+
 def test_what_cannot_be_held_has_a_reason():
     """Purpose: where no tensions within limits hold the platform, or none at all, or no configuration is there, the
     result names the cause, the worst input and a cure."""
@@ -148,6 +175,32 @@ def test_tensions_as_inputs():
     strict = ls.inverse_kinematics(model, goal, by="statics", limits=(5.0, 100.0))
     assert not strict.converged and "unstable under constant inputs" in str(strict.reason)
     np.testing.assert_allclose(strict.u, found.u, atol=1e-6)
+
+
+def lifted(limit=np.inf):
+    """A mass on a slide, which two magnets with a force of w + w³/10 lift, at a height: nothing holds it by itself."""
+    import jax.numpy as jnp
+
+    robot = ls.Robot("lifted")
+    robot.add_link("mass", ls.RigidBody(1.0), ls.JointPrismatic((0, 0, 1)))
+    magnet = ls.TracedFunction(lambda t, g, eta, w: jnp.stack([0, 0, 0, 0, 0, w[0] + 0.1 * w[0] ** 3]))
+    for name in ("left", "right"):
+        robot.add_force(name, "mass", magnet, inputs=f"{name} coil")
+    model, goal = robot.build(), {"mass": np.array([0.0, 0.0, 0.2])}
+    return ls.inverse_kinematics(model, goal, by="statics", limits=(0.0, limit))
+
+
+def test_inputs_whose_forces_are_no_linear_functions():
+    """Purpose: forces that grow with the cube of their inputs are not taken for linear ones: both coils take the same
+    current, of which the cubic gives half the weight; and where limits forbid it, the reason does not say how much."""
+    found = lifted()
+    assert found.converged and found.q[0] == pytest.approx(0.2, abs=1e-12)
+    current = np.roots([0.1, 0.0, 1.0, -0.5 * GRAVITY])
+    np.testing.assert_allclose(found.u, np.real(current[np.isreal(current)])[0], rtol=1e-9)
+    weak = lifted(1.5)
+    assert not weak.converged and re.search(
+        "search ended .*, with 'left coil', 'right coil' at limits", str(weak.reason)
+    )
 
 
 def test_a_place_leaves_turning_free():

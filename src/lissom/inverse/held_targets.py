@@ -45,8 +45,9 @@ from lissom.inverse.searches import (
 from lissom.inverse.targets import Targets
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.residual import residual_jacobian, static_residual
-from lissom.statics.stability import link_of
+from lissom.statics.stability import link_of, unstable_modes
 
 _LONGEST = 0.5  # longest step, in natural sizes of the coordinates
 _LEAST_PART = 1 / 64  # smallest part of a step
@@ -168,17 +169,27 @@ class Held:
 
     def found(self, q: np.ndarray, u: np.ndarray, force: np.ndarray, tolerance: float, most: int) -> InputSearch:
         """The end of the search from q (nq,), inputs u (nu,) and constraint forces (n_rows,), as one row."""
-        state, count = self._search(_State(q, self.z(q, u), force), tolerance, most)
-        least = self.supporting(state.q)[0]
-        if least.missing <= _SAME_PLACE:  # all inputs that hold this configuration are known, at last
-            state = _State(state.q, least.z, state.force)
+        state, count, left = self._search(_State(q, self.z(q, u), force), tolerance, most)
+        if self.is_linear:
+            least = self.supporting(state.q)[0]
+            if least.missing <= _SAME_PLACE:  # all inputs that hold this configuration are known, at last
+                state = _State(state.q, least.z, state.force)
         given = self.inputs(state)
         q, force, there, stable = equilibria(self.model, state.q[None], given[None], state.force[None], self.t)
         if not there[0]:
             q, force = state.q[None], state.force[None]
+            if left <= _SMALL:  # solved, but Newton's method finds a robot that moves freely there
+                there = np.array([True])
+                stable = np.array([unstable_modes(self.model, q[0], given, self.t, force[0]) == 0])
         errors = self.targets.errors(self.model, q)
         numbers = errors, stable & there, np.array([count]), there, np.array([""], dtype=object)
         return InputSearch(q, given[None], force, *numbers)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the forces at a configuration are linear in z: no force of a user is another function of its inputs,
+        and no elastic tendons share an input."""
+        return self.model.nonlinear_input is None and len(self.own.input) == len(self.model.spools.channel)
 
     def units(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Units of z (nu,): the z that exerts a unit of generalised force, as the median over inputs of a kind."""
@@ -234,7 +245,8 @@ class Held:
         push = (S * r[: model.nv])[moving]
         if model.n_rows:
             w, lead = run_constraints(model, q)
-            N = null_space((row_results(model, w, "A", lead) * S)[:, moving], rcond=_RANK)
+            with one_thread(model.nv):
+                N = null_space((row_results(model, w, "A", lead) * S)[:, moving], rcond=_RANK)
             push, G = N.T @ push, N.T @ G
         size, far = max(float(np.abs(push).max(initial=0.0)), 1e-300), np.full(model.nu, np.inf)
         found, bounds = [], self._bounds(q)
@@ -251,9 +263,9 @@ class Held:
                 "the equilibrium at the targets is unstable under constant inputs: ask for larger tensions "
                 "(tensions=), give lengths (elastic tendons, prescribed_equilibrium), or take stable=False"
             )
+        ended = f"the search ended {away:.3g} rad or m off"
         if not self.is_fixed(q):
-            limits = self._at_limits(q, u)
-            return f"the search ended {away:.3g} rad or m off{limits}: take more starts, another u0 or wider limits"
+            return f"{ended}{self._at_limits(q, u)}: take more starts, another u0 or wider limits"
         at, there = self.reached(q)
         if not there:
             left = float(self.targets.away(self.targets.errors(self.model, at[None]))[0])
@@ -261,6 +273,8 @@ class Held:
                 f"no configuration near the result brings the frames to their targets ({left:.3g} rad or m are left): "
                 "choose targets within reach, or another q0"
             )
+        if not self.is_linear:
+            return f"{ended}{self._at_limits(q, u)}: take more starts, another u0 or wider limits"
         within, above, without = self.supporting(at)
         if without.missing > _MET:
             k = int(np.argmax(np.abs(self._unbalanced(at, without.z))))
@@ -270,7 +284,7 @@ class Held:
             )
         if within.missing > _MET:
             return self._beyond(at, *((above.z, True) if above.missing <= _MET else (without.z, False)))
-        return f"the search ended {away:.3g} rad or m off, though inputs within limits hold the targets: start nearer"
+        return f"{ended}, though inputs within limits hold the targets: start nearer"
 
     def _unbalanced(self, q: np.ndarray, z: np.ndarray) -> np.ndarray:
         """The generalised force (nv,) that z leaves at q, in natural sizes."""
@@ -351,8 +365,9 @@ class Held:
         away = float(self.targets.away(e * np.minimum(self.targets.weights(), 1.0))[0])
         return float(max(force, np.abs(rows[nv:]).max(initial=0.0), away))
 
-    def _search(self, state: _State, tolerance: float, most: int) -> tuple[_State, int]:
-        """Steps (2) until (1) is solved with the least z, or no step comes nearer; and their number."""
+    def _search(self, state: _State, tolerance: float, most: int) -> tuple[_State, int, float]:
+        """The state after steps (2) until (1) is solved with the least z, or no step comes nearer; the number of steps,
+        and the distance that is left."""
         stiff, here, count = 0.0, np.inf, 0
         for count in range(1, most + 1):
             is_free = count <= _FREE_STEPS
@@ -374,14 +389,14 @@ class Held:
                     break
                 part *= 0.5
             if goal is None:
-                return state, count
+                return state, count, here
             change = float(np.abs(step.z / self.limits.unit).max(initial=0.0))
             all_of = float(np.abs(goal[0].z / self.limits.unit).max(initial=0.0))
             state, here = goal
             solved = here <= min(_SMALL, 0.1 * tolerance)
             if solved and part == 1.0 and (not is_free or change <= _SETTLED * all_of or count == _FREE_STEPS):
-                return state, count
-        return state, count
+                return state, count, here
+        return state, count, here
 
     def _step(self, state: _State, is_free: bool) -> tuple[_State, float]:
         """The step (2), with δq in natural sizes, and the unit of stiffness of its rows."""
@@ -409,7 +424,8 @@ class Held:
                       [np.vstack([A_q, J])[:, moving], none]])  # fmt: skip
         G = np.vstack([G[moving] / stiff, np.zeros((len(none), model.nu))])
         right = np.concatenate([-push[moving] / stiff, -r[nv:], e[0, counted]]) - G @ (state.z / unit)
-        U, size, V = np.linalg.svd(P)
+        with one_thread(len(P)):
+            U, size, V = np.linalg.svd(P)
         rank = int((size > _RANK * size.max(initial=0.0)).sum())
         N = U[:, rank:].T
         low, high = self._bounds(q)

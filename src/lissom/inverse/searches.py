@@ -57,6 +57,7 @@ from lissom.dynamics.linearization import steady_velocity
 from lissom.inverse.targets import Targets, on_padded_rows, replace_rows
 from lissom.launch.workspace import row_slices
 from lissom.model.model import Model
+from lissom.statics.blas_threads import one_thread
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import CONVERGED, Sought
 from lissom.statics.stability import unstable_modes
@@ -492,12 +493,13 @@ def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: f
         A[..., model.prescribed.dof] = 0.0
         K = np.block([[K, -np.swapaxes(A, 1, 2)], [A_q, np.zeros((len(q), model.n_rows, model.n_rows))]])
         B = np.concatenate([B, np.zeros((len(q), model.n_rows, model.nu))], axis=1)
-    try:
-        if model.n_rows:  # rows may depend on each other
-            raise np.linalg.LinAlgError
-        found = np.linalg.solve(K, B)
-    except np.linalg.LinAlgError:
-        found = np.linalg.pinv(K, rcond=1e-12) @ B
+    with one_thread(K.shape[1]):
+        try:
+            if model.n_rows:  # rows may depend on each other
+                raise np.linalg.LinAlgError
+            found = np.linalg.solve(K, B)
+        except np.linalg.LinAlgError:
+            found = np.linalg.pinv(K, rcond=1e-12) @ B
     return scale[:, None] * found[:, : model.nv]
 
 
