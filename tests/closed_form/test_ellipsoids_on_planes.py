@@ -28,7 +28,12 @@ def ellipsoid(half=HALF, *, pose=None, normal=(0, 0, 1), density=1000.0, carried
     body = ls.RigidBody(mass, g[:3, 3], (g[:3, :3] @ np.diag(inertia) @ g[:3, :3].T).tolist(), shapes=(shape,))
     robot.add_link("stone", body, ls.JointFree())
     robot.add_contact(
-        "floor", "stone", ls.ShapePlane(normal), on="tray" if carried else None, **({"exponent": 1.0} | law)
+        "floor",
+        "stone",
+        ls.ShapePlane(normal),
+        on="tray" if carried else None,
+        placement=np.eye(4),
+        **({"exponent": 1.0} | law),
     )
     return robot.build()
 
