@@ -9,8 +9,7 @@ of contact is at r from its centre, and
     r = −A²γ/|Aγ|,   γ̇ = γ × ω,   v = r × ω,
     J ω̇ + ω × Jω = m r × (ṙ × ω + r × ω̇ + ω × (r × ω) + g γ)                                              (1)
 
-(Walker 1896; Garcia and Hubbard 1988). A body touches a plane by points, and an ellipsoid would roll on a polygon. The
-floor is therefore a sphere of a kilometre, which touches the exact ellipsoid.
+(Walker 1896; Garcia and Hubbard 1988). An ellipsoid touches a plane by its exact lowest point, r.
 
     python examples/rattleback.py out/rattleback
 """
@@ -31,7 +30,6 @@ AXES = np.array([0.1, 0.02, 0.015])  # half-axes of the stone [m]
 DENSITY, YAW = 1200.0, np.radians(3.0)  # [kg/m³], of the axes of inertia about the vertical [rad]
 MASS = DENSITY * 4.0 / 3.0 * np.pi * AXES.prod()
 PLASTIC = ls.Material(young=3e9, poisson=0.35, density=DENSITY)
-EARTH = 1000.0  # radius of the floor [m]
 SPIN, TILT = 5.0, np.radians(0.5)  # at the start [rad/s], of the long axis against the floor [rad]
 END, ROWS = 3.0, 601  # [s], times of the results
 STEP, LONG_STEP = 5e-4, 2e-3  # [s]
@@ -57,10 +55,10 @@ def robot(**law: Any) -> ls.Robot:
         material=PLASTIC,
     )
     made.add_link("stone", body, ls.JointFree())
-    nose, below = np.eye(4), np.eye(4)
-    nose[0, 3], below[2, 3] = AXES[0], -EARTH
+    nose = np.eye(4)
+    nose[0, 3] = AXES[0]
     made.add_frame("nose", "stone", placement=nose)
-    made.add_contact("floor", "stone", ls.ShapeSphere(EARTH), placement=below, friction=1.0, **law)
+    made.add_contact("floor", "stone", ls.ShapePlane(), friction=1.0, **law)
     return made
 
 
@@ -130,7 +128,7 @@ def main(out: str | Path | None = None) -> dict[str, Any]:
     sticking = robot().build()
     smooth = robot(slip_speed=1e-4).build()
     ways = {
-        "adaptive steps": (sticking, {"rtol": 1e-4}),
+        "adaptive steps": (sticking, {"rtol": 3e-5}),
         "steps of 0.5 ms": (sticking, {"dt": STEP}),
         "steps of 2 ms": (sticking, {"dt": LONG_STEP}),
         "smooth friction": (smooth, {"rtol": 1e-5}),

@@ -193,6 +193,27 @@ MUTATIONS = (
         ("tests/stepping/test_contact_changes.py", "-k", "bounces_as_by or drivers"),
     ),
     Mutation(
+        "contacts of an earlier state stand for those of the present one",
+        "stepping/contact_changes.py",
+        "if counts[i, IS_NOTED] == 1:",
+        "if counts[i, IS_NOTED] <= 1:",
+        ("tests/stepping/test_contact_changes.py", "-k", "present_state"),
+    ),
+    Mutation(
+        "the lowest point of an ellipsoid stays in the body while it rolls",
+        "forces/contact.py",
+        "H_c += se3.block(so3.hat(f) * x.swing, zero, zero, zero)  # (17)",
+        "H_c += se3.block(zero, zero, zero, zero)",
+        ("tests/closed_form/test_ellipsoids_on_planes.py", "-k", "derivatives"),
+    ),
+    Mutation(
+        "unstable branches of equilibria are followed",
+        "statics/equilibrium.py",
+        "if reached < _BEGUN or (stable and end.unstable_count(model, u, t)):",
+        "if reached < _BEGUN:",
+        ("tests/statics/test_followed_branches.py", "-k", "unstable"),
+    ),
+    Mutation(
         "steps that let a ball through a wall are accepted",
         "stepping/contact_changes.py",
         "        counts[i, PASSED] = 1\n        return REJECTED",

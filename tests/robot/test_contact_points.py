@@ -151,8 +151,8 @@ def test_the_punch_of_a_box_is_shared():
 
 
 def test_details():
-    """On a plane corners are enough, on bounded shapes edges; shapes without points need faces."""
-    assert detail_on(ls.ShapePlane()) == detail_on(ls.ShapeCylinder(0.1, inside=True)) == "corners"
+    """On a plane corners are enough, as in a hole; on bounded shapes edges; shapes without points need faces."""
+    assert detail_on(ls.ShapePlane()) == "plane" and detail_on(ls.ShapeCylinder(0.1, inside=True)) == "corners"
     assert detail_on(ls.ShapeBox(1, 1, 1)) == detail_on(HULLS["hull"]) == "edges"
     ground = ls.ShapeHeightField(np.zeros((4, 4)), 1.0, 1.0)
     assert detail_on(ls.ShapeCylinder(0.1)) == detail_on(ground) == "faces"

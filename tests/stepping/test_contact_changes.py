@@ -206,3 +206,44 @@ def test_a_step_that_fails_names_the_contact():
         "'floor' of link 'body' is 1 mm deep; try a smaller dt, a looser rtol, smoother inputs, damping or a softer "
         "contact"
     )
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_steps_begin_with_the_contacts_of_the_present_state(friction):
+    """A ball that rests on the floor does not begin a contact. After a flight, a stepper that is put there again, or
+    restored there, takes the steps of a new one, to the last bit; and after that it flies as before."""
+    model, start = ball(stiffness=1e5, exponent=1.0, damping=1.0, friction=friction)
+    rests = start.copy()
+    rests[6] = 0.02 - model.links.mass[0] * 9.81 / 1e5
+    options = {"scheme": ls.generalized_alpha()}
+    new, used = (ls.Stepper(model, 1e-3, q0=q, **options) for q in (rests, start))
+    for _ in range(20):
+        new.step()
+    assert new.statistics.plastic == new.statistics.parts == 0
+    flight = []
+    for _ in range(2):
+        used.set_state(start, t=0.0)
+        used.step(steps=150)
+        flight.append(used.state.q)
+        used.set_state(rests, t=0.0)
+        kept = used.snapshot()
+        for _ in range(2):
+            for _ in range(20):
+                used.step()
+            assert np.array_equal(used.state.q, new.state.q) and np.array_equal(used.state.v, new.state.v)
+            used.restore(kept)
+    assert np.array_equal(*flight) and used.statistics.plastic > 0
+
+
+def test_a_first_step_ends_contacts_of_the_present_state():
+    """A ball that is let go 1 mm inside of a floor without damping leaves it in the first step, with the energy k δ²/2
+    that the floor has stored and no more: the step is divided."""
+    model, start = ball(stiffness=1e5, exponent=1.0, damping=0.0, friction=0.0)
+    start[6] = 0.019
+    with pytest.warns(ls.PlausibilityWarning, match="throw it"):
+        stepper = ls.Stepper(model, 4e-3, q0=start, scheme=ls.generalized_alpha())
+    stepper.step()
+    found = ls.energy(model, stepper.state.q, stepper.state.v)
+    stored = 0.5 * 1e5 * 1e-3**2 + model.links.mass[0] * 9.81 * 0.019
+    assert stepper.statistics.parts > 0 and stepper.state.q[6] > 0.02
+    assert 0.95 * stored < found.kinetic + found.gravitational < (1.0 + 1e-6) * stored

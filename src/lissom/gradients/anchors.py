@@ -20,7 +20,13 @@ Jacobians J_c and J_ω,
 
     J_c = J_c,a − J_c,b,   u_q = u_q,a − u_q,b − ω_b × J_c − J_ω,b × u                                       (4)
 
-where u_q,b belongs to the point that is fixed to the obstacle. The derivative of a node's body twist η = J v with
+where u_q,b belongs to the point that is fixed to the obstacle. The centre of a ball that rolls inside an ellipsoid
+moves in its body by B J_ω, with (17) of contact, which adds ω × B J_ω to u_q. Its anchor is the point e of (18) in
+place of b:
+
+    ∂x/∂e = P R_a,   e' = R_aᵀ (c − r n − c₀),   ∂e'/∂q = R_aᵀ (B − r n^) J_ω                                (6)
+
+The derivative of a node's body twist η = J v with
 respect to the coordinates follows from J̇. Increments of a stored pose do not commute; with the twist v_g of the pose
 and its columns J_g of J,
 
@@ -62,6 +68,16 @@ class _Cells(NamedTuple):
     edges: np.ndarray
     bends: np.ndarray
     is_triangle: np.ndarray
+
+
+@final
+class _Rolling(NamedTuple):
+    """Balls that roll inside ellipsoids, in the world, zero for others: whether they do (rows,), B J_ω (rows, 3, nv),
+    and b of contact (18) (rows, 3)."""
+
+    does: np.ndarray
+    moves: np.ndarray
+    arm: np.ndarray
 
 
 @final
@@ -169,8 +185,23 @@ def _contact_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndar
     x, facing = ours.relative_to(theirs), _applied(ours.R, world.ball_normal[ball])
     edges, is_triangle = world.ball_cell[ball] @ _transposed(ours.R), world.ball_is_triangle[ball] == 1
     cells = _Cells(facing, edges, world.pair_bow[pair, 1:], is_triangle)
-    found = _anchor_slopes(world.laws_of(pair), place, radius, cells, rows, anchors[state, pair], x, speed)
+    rolling = _rolling(world.ball_squares[ball], radius, rows[:, 5:8], x)
+    x = replace(x, u_q=x.u_q + _hat(x.spin) @ rolling.moves)
+    centre = _applied(ours.R, world.ball_position[ball]) + g[state, mine][:, :3, 3]
+    arm = centre + _applied(ours.R, np.nan_to_num(anchors[state, pair, 3:])) - c
+    rolling = rolling._replace(arm=np.where(rolling.does[:, None], arm, 0.0))
+    found = _anchor_slopes(world.laws_of(pair), place, radius, cells, rolling, rows, anchors[state, pair], x, speed)
     return state, pair, *found
+
+
+def _rolling(squares: np.ndarray, radius: np.ndarray, n: np.ndarray, x: _Points) -> _Rolling:
+    """The _Rolling, without arms, of balls with Q of contact (16) in their nodes."""
+    does = squares[:, 0, 0] > 0.0
+    Q = x.R @ squares @ _transposed(x.R)
+    Q_n = _applied(Q, n)
+    size = _as_matrices(np.sqrt(np.where(does, np.einsum("ri,ri->r", n, Q_n), 1.0)))
+    swing = (_as_matrices(radius) * np.eye(3) - Q / size + _outer(Q_n, Q_n) / size**3) @ _hat(n)  # (17) of contact
+    return _Rolling(does, _as_matrices(does) * swing @ x.J_w, np.zeros(n.shape))
 
 
 def _twist_derivatives(model: Model, J: np.ndarray, J_dot: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -197,7 +228,7 @@ def _points(g: np.ndarray, J: np.ndarray, twist_q: np.ndarray, c: np.ndarray, v:
 
 
 def _anchor_slopes(
-    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, cells: _Cells, rows: np.ndarray,
+    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, cells: _Cells, rolling: _Rolling, rows: np.ndarray,
     anchor: np.ndarray, x: _Points, v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """−(2), and the derivatives of (3) with respect to q, v and the anchor."""
@@ -205,7 +236,7 @@ def _anchor_slopes(
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
     push, push_q, push_v = _pressure(laws, cells, rows[:, 1], rows[:, 17:22], n, n_q, x)
-    slip, slip_q, slip_a = _slip(place, radius, n, N, anchor, x)
+    slip, slip_q, slip_a = _slip(place, radius, rolling, n, N, anchor, x)
     P, identity = np.eye(3) - _outer(n, n), np.eye(3)
     W = P @ x.J_c + _as_matrices(radius) * _hat(n) @ x.J_w
     s = slip + lag[:, None] * _applied(W, v)
@@ -221,8 +252,10 @@ def _anchor_slopes(
     across = _as_matrices(share) * (identity - _as_matrices(slips) * _outer(along, along))
     pulled = np.where(slips, limit, 0.0)[:, None] * along
     y_q, y_v = across @ slip_q + _outer(pulled, push_q), _outer(pulled, push_v)
-    by_n = -_transposed(x.R) @ (n_q + _hat(n) @ x.J_w)
-    by_q = np.concatenate([_transposed(R_o) @ (x.J_c - _as_matrices(radius) * n_q - y_q), by_n], axis=1)
+    turned = _hat(n) @ x.J_w
+    rolled = rolling.moves - _as_matrices(radius) * turned  # (6)
+    by_n = _transposed(x.R) @ np.where(_as_matrices(rolling.does), rolled, -n_q - turned)
+    by_q = np.concatenate([_transposed(R_o) @ (x.J_c + rolling.moves - _as_matrices(radius) * n_q - y_q), by_n], axis=1)
     by_v, by_a = np.zeros(by_q.shape), np.zeros((len(rows), 6, 6))
     by_v[:, :3], by_a[:, :3] = -_transposed(R_o) @ y_v, -_transposed(R_o) @ (across @ slip_a)
     return _transposed(W) @ by_s @ slip_a, by_q, by_v, by_a
@@ -286,12 +319,14 @@ def _cell_slopes(
 
 
 def _slip(
-    place: np.ndarray, radius: np.ndarray, n: np.ndarray, N: np.ndarray, anchor: np.ndarray, x: _Points
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, and its derivatives with respect to q and, from (1), the anchor. All are zero for pairs without an anchor."""
+    place: np.ndarray, radius: np.ndarray, rolling: _Rolling, n: np.ndarray, N: np.ndarray, anchor: np.ndarray,
+    x: _Points,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """x, and its derivatives with respect to q and, from (1) or (6), the anchor. All are zero for pairs without an
+    anchor."""
     R_o, identity, P, r = place[:, :3, :3], np.eye(3), np.eye(3) - _outer(n, n), _as_matrices(radius)
     anchored = np.isfinite(anchor[:, 0])
-    b = np.where(anchored[:, None], _applied(x.R, anchor[:, 3:]), -n)
+    b = np.where((anchored & ~rolling.does)[:, None], _applied(x.R, anchor[:, 3:]), -n)
     d = x.c - radius[:, None] * n - _applied(R_o, np.where(anchored[:, None], anchor[:, :3], 0.0)) - place[:, :3, 3]
     G, G_prime = (_as_matrices(y) for y in _rolling_factors(n, b))
     arm, (b_n, d_n) = _applied(P, b), (_as_matrices(np.einsum("ri,ri->r", n, y)) for y in (b, d))
@@ -300,7 +335,10 @@ def _slip(
     by_c = P @ (identity - r * N) - (d_n * identity + _outer(n, d) + r * turned) @ N
     by_turn = r * (G_prime * _outer(arm, np.cross(n, b)) - G * P @ _hat(b))
     slip_a = np.concatenate([-P @ R_o, r * (G * P - G_prime * _outer(arm, n)) @ x.R], axis=2)  # (1)
-    mask = _as_matrices(anchored)
+    mask, does = _as_matrices(anchored), _as_matrices(rolling.does)
+    slip = np.where(rolling.does[:, None], _applied(P, d + radius[:, None] * n + rolling.arm), slip)
+    by_c, by_turn = np.where(does, P, by_c), np.where(does, -P @ _hat(rolling.arm), by_turn)
+    slip_a[..., 3:] = np.where(does, P @ x.R, slip_a[..., 3:])
     return anchored[:, None] * slip, mask * (by_c @ x.J_c + by_turn @ x.J_w), mask * slip_a
 
 

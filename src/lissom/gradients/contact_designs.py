@@ -4,7 +4,8 @@ The force of a contact has kinks: where contact begins, where sliding begins, wh
 negative, and between the faces, edges and corners of a shape. Differences across a kink are wrong. So only the
 variables X of the law of contact are differenced over design values, since they have no kinks: the constants of the
 law, the radius, the centre c, the pose R, p and the sizes of the obstacle, the rotation R_a of the ball's node, the
-velocity u of the centre and the spin ω relative to the obstacle, and the normal and the cell of a surface point. With f
+velocity u of the centre and the spin ω relative to the obstacle, the normal and the cell of a surface point, and Q of a
+ball that rolls in an ellipsoid, whose centre is c₀ of contact (16) here. With f
 and m of contact, and the Jacobians J_c, J_ω of the ball relative to the obstacle (anchors), the residual r = … − J_cᵀ f
 − J_ωᵀ m has the derivative
 
@@ -43,7 +44,7 @@ _LEAST_ROWS, _MOST_NUMBERS = 16, 2**20  # states whose Jacobians are in one laun
 _LAWS = 4096  # laws of contact that are evaluated at once
 _SIZES = {
     "law": 9, "radius": 1, "bow": 3, "facing": 3, "edges": 6, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3,
-    "spin": 3,
+    "squares": 9, "spin": 3,
 }  # of X  # fmt: skip
 _ENDS = np.cumsum(list(_SIZES.values()))
 
@@ -187,7 +188,8 @@ def _by_tables(
         "law": tables["laws"][x.pair], "radius": tables["ball_radius"][x.ball, None], "bow": tables["pair_bow"][x.pair],
         "facing": tables["ball_normal"][x.ball], "edges": tables["ball_cell"][x.ball].reshape(-1, 6),
         "size": tables["obstacle_size"][x.obstacle], "c": c, "R": _flat(obstacle[..., :3, :3]),
-        "p": obstacle[..., :3, 3], "R_a": np.zeros((len(c), 9)), "u": np.cross(spin, c), "spin": np.zeros_like(c),
+        "p": obstacle[..., :3, 3], "R_a": np.zeros((len(c), 9)), "u": np.cross(spin, c),
+        "squares": _flat(tables["ball_squares"][x.ball]), "spin": np.zeros_like(c),
     }  # fmt: skip
     pushed = np.einsum("rij,ri->rj", J_w, np.cross(c, f))
     return np.concatenate([found[name] for name in _SIZES], axis=-1), pushed
@@ -219,7 +221,7 @@ def _motions(moving: Model, model: Model, x: ContactPairs, q: np.ndarray) -> _Mo
 def _smooth_variables(
     model: Model, at: _Motions, x: ContactPairs, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (rows, 55), J_c and J_ω (rows, 3, nv) of a model whose nodes move as given."""
+    """X (rows, 64), J_c and J_ω (rows, 3, nv) of a model whose nodes move as given."""
     world, (g_a, J_a, g_b, J_b) = model.contacts, at
     obstacle = g_b @ world.obstacle_placement[x.obstacle]
     c = np.einsum("rij,rj->ri", g_a[..., :3, :3], world.ball_position[x.ball]) + g_a[..., :3, 3]
@@ -233,7 +235,7 @@ def _smooth_variables(
         "edges": world.ball_cell[x.ball].reshape(-1, 6), "size": world.obstacle_size[x.obstacle], "c": c,
         "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
         "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("rij,rj->ri", J_c, speed),
-        "spin": np.einsum("rij,rj->ri", J_w, speed),
+        "squares": _flat(world.ball_squares[x.ball]), "spin": np.einsum("rij,rj->ri", J_w, speed),
     }  # fmt: skip
     return np.concatenate([parts_of_X[name] for name in _SIZES], axis=-1), J_c, J_w
 
@@ -246,10 +248,12 @@ def _point_jacobians(g: np.ndarray, J: np.ndarray, c: np.ndarray) -> tuple[np.nd
 
 
 def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """f and m on the ball, and the next anchor, from complex X (rows, directions, 55)."""
-    law, radius, bow, facing, edges, size, c, R, p, R_a, u, spin = np.split(X, _ENDS[:-1], axis=-1)
+    """f and m on the ball, and the next anchor, from complex X (rows, directions, 64)."""
+    law, radius, bow, facing, edges, size, c, R, p, R_a, u, squares, spin = np.split(X, _ENDS[:-1], axis=-1)
     k, power, damping, friction, slip_speed, stick, lag, loss, rest = (law[..., j : j + 1] for j in range(9))
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
+    shift = _rolled(squares, radius, R[..., 2], R_a)
+    c, u = c + shift, u + np.cross(spin, shift)
     depth, n, slope = _distance(x, radius, size, _applied(_transposed(R), c - p), R)
     is_cell = x.is_cell[:, None, None]
     k = slope * k * np.where(is_cell, -_dot(_applied(R_a, facing), n), 1.0)  # (11) of contact
@@ -265,7 +269,7 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
     most, sticks = friction * push, np.real(stick) > 0.0
     smooth = -most * slip / np.sqrt(_dot(slip, slip) + slip_speed**2)
-    elastic, point = _slip(x, radius, n, c, R, p, R_a)
+    elastic, point = _slip(x, radius, n, c, R, p, R_a, shift)
     s = elastic + lag * slip
     is_sticking, length = _sticking(stick, most, s)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -273,8 +277,18 @@ def _contact_law(X: np.ndarray, x: ContactPairs) -> tuple[np.ndarray, np.ndarray
         stays, length = _sticking(stick, _SURELY * most, elastic)
         kept = np.where(stays | ~sticks, elastic, _SURELY * most / stick * elastic / length)
     f = push * n + np.where(sticks, spring, smooth)
-    after = np.concatenate([_applied(_transposed(R), point - kept - p), -_applied(_transposed(R_a), n)], axis=-1)
-    return f, push * lever - radius * np.cross(n, f), after
+    rolls = shift.any(axis=-1, keepdims=True)
+    on_ball = np.where(rolls, shift - radius * n, -n)
+    after = np.concatenate([_applied(_transposed(R), point - kept - p), _applied(_transposed(R_a), on_ball)], axis=-1)
+    return f, push * lever + np.cross(shift - radius * n, f), after
+
+
+def _rolled(squares: np.ndarray, radius: np.ndarray, n: np.ndarray, R_a: np.ndarray) -> np.ndarray:
+    """c − c₀ of contact (16) on planes with normals n, zero for balls that do not roll in ellipsoids."""
+    Q_n = _applied(squares.reshape(*squares.shape[:-1], 3, 3), _applied(_transposed(R_a), n))
+    Q_n = _applied(R_a, Q_n)
+    rolls = Q_n.any(axis=-1, keepdims=True)
+    return np.where(rolls, radius * n - Q_n / np.sqrt(np.where(rolls, _dot(n, Q_n), 1.0)), 0.0)
 
 
 def _sticking(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -285,15 +299,16 @@ def _sticking(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.nd
 
 
 def _slip(
-    x: ContactPairs, radius: np.ndarray, n: np.ndarray, c: np.ndarray, R: np.ndarray, p: np.ndarray, R_a: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """x of (6) of contact, zero for pairs without an anchor, and the point of contact."""
+    x: ContactPairs, radius: np.ndarray, n: np.ndarray, c: np.ndarray, R: np.ndarray, p: np.ndarray, R_a: np.ndarray,
+    shift: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """x of (6) or (18) of contact, zero for pairs without an anchor, and the point of contact."""
     has = np.isfinite(x.anchor[:, :1])[:, None]
     A, b = np.split(np.where(has, x.anchor[:, None], 0.0), 2, axis=-1)
     b = np.where(has, _applied(R_a, b), -n)
     point = c - radius * n
-    d = point - _applied(R, A) - p
-    free = d + radius * _rolling_factor(n, b) * b
+    d, rolls = point - _applied(R, A) - p, shift.any(axis=-1, keepdims=True)
+    free = np.where(rolls, d + radius * n - shift + b, d + radius * _rolling_factor(n, np.where(rolls, -n, b)) * b)
     return np.where(has, free - _dot(n, free) * n, 0.0), point
 
 

@@ -72,8 +72,8 @@ _OF_PYTHON = {"maps": ("pose",), "deforming": ("integrals", "place"), "pulls": (
 _APART = ("name", "description", "cache", "models", "rods", "frames")
 _OF_KINKS = ("contacts", "spools")
 # tables of contacts in which the variables of contact_designs are linear, where no node moves
-_OF_PAIRS = ("ball_radius", "ball_position", "ball_normal", "ball_cell", "pair_bow", "obstacle_size",
-             "obstacle_placement")  # fmt: skip
+_OF_PAIRS = ("ball_radius", "ball_position", "ball_normal", "ball_cell", "ball_squares", "pair_bow",
+             "obstacle_size", "obstacle_placement")  # fmt: skip
 # functions of time in tables, and the parts of a description that they come from
 _FUNCTIONS = {("loads", "wrench"): "loads", ("prescribed", "functions"): "motions"}
 

@@ -187,7 +187,8 @@ class Stepper:
     def statistics(self) -> Statistics:
         """Cost of the steps so far. Steps that `restore` took back count in `wall_time` alone.
 
-        The energy that steps made is not counted: it needs the energy of all states, which takes longer than a step.
+        The energy that steps made is not counted: it needs the energy of all states and of their contacts, which takes
+        two to three times as long as a step.
         Keep the states and use `energy`, or `simulate` with the same `dt` and `Trajectory.energy_made`.
         """
         f, motions = self._f, self._motions
