@@ -147,10 +147,10 @@ def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def without_stops(robot: ls.Robot) -> ls.Robot:
-    """The robot without stops, which the other programs do not have here."""
+    """The robot without stops and dry friction, which the other programs do not have here."""
     for name, link in list(robot.links.items()):
-        if getattr(link.joint, "limits", None) is not None:
-            joint = replace(link.joint, limits=None, limit_stiffness=0.0, limit_damping=0.0)
+        if link.joint.limits is not None or np.any(link.joint.friction):
+            joint = replace(link.joint, limits=None, limit_stiffness=0.0, limit_damping=0.0, friction=0.0)
             robot.links[name] = replace(link, joint=joint)
     none = {"limits": None, "limit_stiffness": 0.0, "limit_damping": 0.0}
     couplings = {name: (x, replace(x, **none)) for name, x in robot.joint_couplings.items()}

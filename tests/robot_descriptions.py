@@ -80,7 +80,8 @@ def everything():
     stops = {"limits": (-1.0, 2.0), "limit_stiffness": 50.0, "limit_damping": 0.1, "limit_width": 2e-3}
     own = {"damping": 0.2, "rest": 0.1}
     wheel = ls.JointRevolute((0, 1, 0), spring=[(-1.0, -2.0), (0.0, 0.0), (1.0, 3.0)], **own, **stops)
-    hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02)
+    rubs = {"friction": 0.3, "static_friction": 0.4, "stribeck_speed": 0.05, "slip_speed": 0.01}
+    hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02, **rubs)
     mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])
     skin = ls.Material(young=1e6, density=900.0, friction=0.7, restitution=0.6)
     solid = dataclasses.replace(

@@ -241,17 +241,18 @@ def test_what_is_left_out_is_listed(tmp_path):
     body = """<geom size="0.1"/><site name="e"/><camera name="eye"/></body>
       <geom name="floor" type="plane" size="1 1 1"/><site name="w"/>
       <body name="hand" mocap="true"><geom size="0.1"/></body>
-      <body name="light" gravcomp="1"><joint name="f" type="free" armature="0.2"/><geom size="0.1"/>"""
+      <body name="light" gravcomp="1"><joint name="f" type="free" armature="0.2" frictionloss="0.1"/>
+      <geom size="0.1"/>"""
     head = '<option density="1.2" wind="1 0 0"/>'
     path = tmp_path / "robot.xml"
-    path.write_text(one('frictionloss="0.1"', body, head, more), encoding="utf-8")
+    path.write_text(one("", body, head, more), encoding="utf-8")
     with pytest.warns(ls.LeftOutWarning) as told:
         robot = ls.load_mjcf(path)
     text = str(told[0].message)
     assert text.startswith(f"{path}: left out: ") and len(told) == 1
     assert robot.build().input_limits[1].tolist() == [1.0, np.inf] and robot.links["w"].parent is None
     listed = [
-        "dry friction (frictionloss) of joint 'j'",
+        "dry friction (frictionloss) of a joint that turns freely of joint 'f'",
         "armature of a joint that moves freely of joint 'f'",
         "<sensor> of 'angle'",
         "<tendon> of 'cord'",
@@ -265,6 +266,50 @@ def test_what_is_left_out_is_listed(tmp_path):
     ]
     for part in listed:
         assert part in text, part
+
+
+def test_dry_friction_of_joints(tmp_path):
+    """Purpose: frictionloss of hinges and slides, given or by a class, is the friction of their joints, also after the
+    robot is saved; that of a tendon is named."""
+    classes = '<default><joint frictionloss="0.4"/><default class="c"><joint frictionloss="0"/></default></default>'
+    more = """<body name="cart"><joint name="x" type="slide" frictionloss="3"/><geom size="0.1"/>
+      <body name="free"><joint name="k" class="c" type="hinge"/><geom size="0.1"/></body></body>"""
+    cord = '<tendon><fixed name="cord" frictionloss="0.1"><joint joint="j" coef="1"/></fixed></tendon>'
+    path = tmp_path / "robot.xml"
+    path.write_text(one("", BALL + "</body>" + more + '<body name="end">' + BALL, classes, cord), encoding="utf-8")
+    with pytest.warns(ls.LeftOutWarning, match="dry friction of tendon 'cord'") as told:
+        robot = ls.load_mjcf(path)
+    assert "frictionloss" not in str(told[0].message)
+    ls.save_robot(robot, tmp_path / "again.yaml")
+    for each in (robot, ls.load_robot(tmp_path / "again.yaml")):
+        assert [each.links[name].joint.friction for name in ("b", "cart", "free")] == [0.4, 3.0, 0.0]
+
+
+def test_a_hinge_stops_as_in_mujoco(tmp_path):
+    """Purpose: a wheel on a dry hinge loses F/I of speed in each second, as in MuJoCo. MuJoCo's friction is a soft
+    constraint: below v₁ = F/(I b), with b = 2/(0.95 · 0.02 s) by the default solref and solimp, it falls with the
+    speed; here below slip_speed. The times until a third, a tenth and 2 v₁ of the first speed are the same within the
+    step of MuJoCo, and both wheels have stopped by 10/b later."""
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="0.02 0.02 0.02"/>'
+    head = '<option gravity="0 0 0" timestep="0.0002"/>'
+    robot, compiled = written(tmp_path, one('frictionloss="0.05"', inertial, head))
+    F, size, start, b = 0.05, 0.02, 2.0, 2.0 / (0.95 * 0.02)
+    v_1, step = F / size / b, compiled.opt.timestep
+    data = mujoco.MjData(compiled)
+    data.qvel[:] = start
+    speed = [start]
+    for _ in range(5000):
+        mujoco.mj_step(compiled, data)
+        speed.append(float(data.qvel[0]))
+    times = np.linspace(0.0, 1.0, 5001)
+    motion = ls.simulate(robot.build(), 1.0, v0=[start], t_eval=times, rtol=1e-8, atol=1e-10)
+    assert v_1 < 0.05 < start
+    for level in (start / 3, start / 10, 2 * v_1):
+        ours, other = (times[np.argmax(np.asarray(v) < level)] for v in (motion.v[:, 0], speed))
+        assert abs(ours - other) < 1.01 * step
+        assert ours == pytest.approx((start - level) * size / F, abs=1.01 * step)
+    after = times > start * size / F + 10.0 / b
+    assert np.abs(motion.v[after]).max() < 1e-4 * start and np.abs(np.array(speed)[after]).max() < 1e-4 * start
 
 
 IGNORED = {

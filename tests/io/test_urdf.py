@@ -236,17 +236,45 @@ def test_simple_shapes_touch_as_themselves(tmp_path):
     assert found == [ls.ShapeSphere(0.2), ls.ShapeBox(0.2, 0.4, 0.6), ls.ShapeCylinder(0.1, 1.0, (0.0, 0.0, 1.0))]
 
 
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "planar"])
+def test_dry_friction(tmp_path, kind):
+    """Purpose: friction of `dynamics` is that of the joint, beside its damping, and a saved robot file keeps it."""
+    limit = LIMIT if kind in ("revolute", "prismatic") else ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is left out
+        robot = written(tmp_path, two((kind, limit + '<dynamics damping="0.5" friction="0.3"/>')))
+    joint = robot.links["b"].joint
+    assert (joint.damping, joint.friction, joint.static_friction) == (0.5, 0.3, None)
+    ls.save_robot(robot, tmp_path / "two.yaml")
+    for one in (robot, ls.load_robot(tmp_path / "two.yaml")):
+        model = one.build()
+        v = np.linspace(-0.4, 0.7, model.nv + 1)[1:]
+        still = np.zeros(model.nv)
+        plain = one.with_({"b.joint.friction": 0.0}).build()
+        more = ls.inverse_dynamics(model, still, v, still) - ls.inverse_dynamics(plain, still, v, still)
+        np.testing.assert_allclose(more, 0.3 * v / np.hypot(v, 1e-3), rtol=1e-12)
+
+
+def test_dry_friction_that_no_joint_has_is_named(tmp_path):
+    """Purpose: a joint with a quaternion has no dry friction, and no joint has a negative one; warnings say so."""
+    with pytest.warns(ls.LeftOutWarning, match="negative friction of joint 'j' .line 4"):
+        robot = written(tmp_path, two(("continuous", '<dynamics damping="0.2" friction="-0.3"/>')))
+    assert (robot.links["b"].joint.damping, robot.links["b"].joint.friction) == (0.2, 0.0)
+    with pytest.warns(ls.LeftOutWarning, match="dry friction of a floating joint of joint 'j' .line 4") as told:
+        robot = written(tmp_path, two(("floating", '<dynamics friction="0.3"/>')))
+    assert len(told) == 1 and robot.links["b"].joint == ls.JointFree()
+
+
 def test_what_is_left_out_is_listed(tmp_path):
-    """Purpose: nothing goes unsaid: friction, limits of effort, elements of other tools, transmissions of many."""
+    """Purpose: nothing goes unsaid: limits of effort, elements of other tools, transmissions of many."""
     more = """<gazebo reference="b"/>
       <transmission name="both"><joint name="j"/><joint name="k"/><actuator name="m"/></transmission>"""
-    joint = '<limit lower="-1" upper="1" effort="5" velocity="2"/><dynamics friction="0.1"/><safety_controller/>'
+    joint = '<limit lower="-1" upper="1" effort="5" velocity="2"/><safety_controller/>'
     with pytest.warns(ls.LeftOutWarning) as told:
         written(tmp_path, two(("revolute", joint), "<sensor/>", more))
     text = str(told[0].message)
     assert text.startswith(f"{tmp_path / 'robot.urdf'}: left out: ") and len(told) == 1
-    for part in ("<gazebo> of robot 'two' (line 4)", "dry friction of joint 'j' (line 4)",
-                 "limits of effort of joint 'j'", "limits of velocity of joint 'j'",
+    for part in ("<gazebo> of robot 'two' (line 4)", "limits of effort of joint 'j'", "limits of velocity of joint 'j'",
                  "<safety_controller> of joint 'j'", "<sensor> of link 'b'",
                  "transmission of 2 joints and 1 actuators of transmission 'both' (line 5)"):  # fmt: skip
         assert part in text, part

@@ -26,6 +26,7 @@ from lissom.forces import (
     elasticity,
     fluid,
     green_strains,
+    joint_friction,
     loads,
     path_springs,
     springs,
@@ -55,6 +56,7 @@ TERMS = (
     springs.COUPLING_TERM,
     custom_actuators.TERM,
     driven_forces.TERM,
+    joint_friction.TERM,
 )
 
 Present = tuple[tuple[int, tuple[Any, ...]], ...]  # places in TERMS, each with functions of a model's user

@@ -254,8 +254,10 @@ class _Reader:
         options: dict[str, Any] = {}
         if m.dof_damping[dof]:
             options["damping"] = float(m.dof_damping[dof])
-        if m.dof_frictionloss[dof]:
-            self.file.note("dry friction (frictionloss)", "joint", j)
+        if m.dof_frictionloss[dof] and kind in ("ball", "free"):
+            self.file.note("dry friction (frictionloss) of a joint that turns freely", "joint", j)
+        elif m.dof_frictionloss[dof]:
+            options["friction"] = float(m.dof_frictionloss[dof])
         if m.dof_armature[dof] and kind == "free":
             self.file.note("armature of a joint that moves freely", "joint", j)
         elif armature := self._armature(j):

@@ -356,24 +356,26 @@ class _Reader:
                 raise given.error("the attribute 'xyz' must not be zero")
         if kind == "fixed":
             return JointFixed()
-        options = self._damping(element) | self._limits(element, kind)
+        options = self._losses(element, kind) | self._limits(element, kind)
         if kind == "floating":
             return JointFree(**options)
         if kind == "planar":
             return JointPlanar(normal=axis, **options)
         return JointPrismatic(axis=axis, **options) if kind == "prismatic" else JointRevolute(axis=axis, **options)
 
-    def _damping(self, element: Element) -> dict[str, Any]:
-        dynamics = element.find("dynamics")
-        if dynamics is None:
-            return {}
-        if dynamics.number("friction", 0.0):
-            self.findings.left_out("dry friction", f"{element.title} (line {dynamics.line})")
-        damping = dynamics.number("damping", 0.0)
-        if damping < 0.0:
-            error = dynamics.error(f"{element.title}: damping must be >= 0 (got {damping:g})")
-            self.findings.overlooked(error, "negative damping", f"{element.title} (line {dynamics.line})")
-        return {"damping": damping} if damping > 0.0 else {}
+    def _losses(self, element: Element, kind: str) -> dict[str, Any]:
+        """Damping and dry friction of a joint; empty without them."""
+        dynamics, found = element.find("dynamics"), {}
+        for name in ("damping", "friction") if dynamics is not None else ():
+            value, where = dynamics.number(name, 0.0), f"{element.title} (line {dynamics.line})"
+            if value < 0.0:
+                error = dynamics.error(f"{element.title}: {name} must be >= 0 (got {value:g})")
+                self.findings.overlooked(error, f"negative {name}", where)
+            elif value > 0.0 and name == "friction" and kind == "floating":
+                self.findings.left_out("dry friction of a floating joint", where)
+            elif value > 0.0:
+                found[name] = value
+        return found
 
     def _limits(self, element: Element, kind: str) -> dict[str, Any]:
         """The fields of the stops at the limits of a joint; empty without limits."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf, isfinite
@@ -70,7 +71,10 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Spring:
-    """Fields of every joint: a spring, a damper and stops on its coordinates.
+    """Fields of every joint: a spring, a damper, dry friction and stops on its coordinates.
+
+    Dry friction has the force −(F + (F_s − F) exp(−(v/v_f)²)) v/√(v² + v_s²) at the rate v of a coordinate: Coulomb's
+    law with Stribeck's fall from static to sliding friction, smooth at rest.
 
     A coordinate at distance d beyond its limit is pushed back with max(0, k R(d) + c R'(d) ḋ). Within the width w the
     stop sets in smoothly: R' = z² (3 − 2 z) with z = d/w. Beyond w, R(d) = d − w/2.
@@ -90,6 +94,14 @@ class Spring:
             displacement x from `rest` (rad or m). It is rows (x, force) of a cubic spline that is straight beyond its
             ends, a Tabulated, an ls.TracedFunction of x, whose derivative is exact, or a Warp function of x; both are
             compiled into the kernels. A joint with several coordinates takes a list with one law, or None, for each.
+        friction: F, dry friction of a joint that slides [N·m, N]: a number, or one for each coordinate. A spherical and
+            a free joint take none.
+        static_friction: F_s, the friction from which the joint breaks loose, at least F [N·m, N]: a number, or one for
+            each coordinate. None is F.
+        stribeck_speed: v_f, the speed over which friction falls from F_s to F [rad/s, m/s]: a number, or one for each
+            coordinate. It goes with `static_friction` and is larger than `slip_speed`.
+        slip_speed: v_s, the sliding speed at which smooth friction reaches 0.7 F [rad/s, m/s]: a number, or one for
+            each coordinate. A joint held by smooth friction creeps at a fraction of this speed.
     """
 
     stiffness: Numbers = 0.0
@@ -101,6 +113,10 @@ class Spring:
     limit_damping: Numbers = 0.0
     limit_width: Numbers = 1e-3
     spring: SpringLaw = None
+    friction: Numbers = 0.0
+    static_friction: Numbers | None = None
+    stribeck_speed: Numbers | None = None
+    slip_speed: Numbers = 1e-3
 
 
 class Joint(ABC):
@@ -120,6 +136,10 @@ class Joint(ABC):
     limit_damping: Numbers
     limit_width: Numbers
     spring: SpringLaw
+    friction: Numbers
+    static_friction: Numbers | None
+    stribeck_speed: Numbers | None
+    slip_speed: Numbers
     sizes: ClassVar[tuple[int, int] | None] = None  # nq and nv, if all joints of the class have the same
 
     @abstractmethod
@@ -199,14 +219,15 @@ class Joint(ABC):
         return np.full(self.nv, given)
 
     def check(self, where: str) -> None:
-        """Raise ModelError if axes, stiffness, damping, armature, rest configuration or limits of the joint are
-        invalid."""
+        """Raise ModelError if axes, stiffness, damping, armature, rest configuration, limits or friction of the joint
+        are invalid."""
         self.motions(where)
         checks.symmetric(self.stiffness, self.nv, f"{where}: stiffness")
         checks.symmetric(self.damping, self.nv, f"{where}: damping")
         self.armatures(where)
         self.rest_configuration(where)
         coordinate_laws(self, where)
+        friction_numbers(self, where)
 
 
 def stored_pose(q: np.ndarray) -> np.ndarray:
@@ -255,6 +276,52 @@ def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]
     rows = [(*map(float, stops[c]), float(rest[c])) for c in range(n)]
     return [(c, CoordinateLaw(row, *spring)) for c, (row, spring) in enumerate(zip(rows, springs))
             if joint.limits is not None or spring[0] is not None]  # fmt: skip
+
+
+def has_friction(joint: Joint) -> bool:
+    """Whether a coordinate of a joint has dry friction."""
+    return bool(np.any(joint.friction)) or joint.static_friction is not None
+
+
+def friction_numbers(joint: Joint, where: str) -> np.ndarray:
+    """F, F_s − F, v_f and v_s of the dry friction of each coordinate, shape (nv, 4); (0, 4) without friction.
+
+    Raises:
+        ModelError: the friction, or one of its speeds, is invalid.
+    """
+    if type(joint.friction) is float and joint.friction == 0.0 and joint.static_friction is None:  # most joints
+        rule, value = "must be left out where there is no static_friction", joint.stribeck_speed
+        checks.require(value is None, f"{where}: stribeck_speed", rule, value)
+        return np.zeros((0, 4))
+    n = joint.nv
+    F = _numbers_of_coordinates(joint, "friction", n, where, ">= 0", lambda x: x >= 0.0)
+    most, v_f = F, np.ones(n)
+    v_s = _numbers_of_coordinates(joint, "slip_speed", n, where, "> 0", lambda x: x > 0.0)
+    if joint.static_friction is None:
+        rule, value = "must be left out where there is no static_friction", joint.stribeck_speed
+        checks.require(value is None, f"{where}: stribeck_speed", rule, value)
+    else:
+        most = _numbers_of_coordinates(joint, "static_friction", n, where, ">= friction", lambda x: x >= F)
+        v_f = _numbers_of_coordinates(joint, "stribeck_speed", n, where, "> slip_speed", lambda x: x > v_s)
+    rule = "must be left out on a joint without coordinates, a spherical and a free one"
+    for name in ("friction", "static_friction"):
+        value = getattr(joint, name)
+        checks.require(0 < n == joint.nq or not np.any(value), f"{where}: {name}", rule, value)
+    return np.stack([F, most - F, v_f, v_s], axis=1) if most.any() else np.zeros((0, 4))
+
+
+def _numbers_of_coordinates(
+    joint: Joint, name: str, n: int, where: str, bound: str, is_good: Callable[[np.ndarray], Any]
+) -> np.ndarray:
+    """A field of a joint as one number for each of its n coordinates, shape (n,)."""
+    value, rule = getattr(joint, name), f"must be {bound}, a number or one for each coordinate"
+    try:
+        given = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise checks.fail(f"{where}: {name}", rule, value) from None
+    fits = given.shape in ((), (n,))
+    checks.require(fits and bool((np.isfinite(given) & is_good(given)).all()), f"{where}: {name}", rule, value)
+    return np.full(n, given)
 
 
 def range_of(joint: Joint, where: str) -> tuple[float, float]:
@@ -340,9 +407,9 @@ def with_native_springs(joint: Joint, where: str) -> Joint:
 
 
 def acting_fields(joint: Joint) -> list[str]:
-    """Names of the fields that give the joint a spring, a damper or stops."""
-    linear = [name for name in ("stiffness", "damping") if np.any(getattr(joint, name))]
-    return linear + [name for name in ("limits", "spring") if getattr(joint, name) is not None]
+    """Names of the fields that give the joint a spring, a damper, dry friction or stops."""
+    numbers = [name for name in ("stiffness", "damping", "friction") if np.any(getattr(joint, name))]
+    return numbers + [name for name in ("limits", "spring", "static_friction") if getattr(joint, name) is not None]
 
 
 def _exp(*columns: Any) -> Motion:

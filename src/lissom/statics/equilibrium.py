@@ -60,6 +60,7 @@ from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks, formatting
+from lissom.robot.joints import has_friction
 from lissom.statics.descent import EIGENVALUES, Descent
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import (
@@ -287,7 +288,8 @@ _CHECKED_ROWS = 100  # number of rows of a batch that are searched for neglected
 
 
 def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
-    """Warn if a contact touches at a row of q, and statics neglects its friction."""
+    """Warn if statics neglects the friction of a joint, or that of a contact that touches at a row of q."""
+    _warn_of_joints(model)
     world = model.contacts
     moving = [name for name, law in zip(world.names, world.law) if law[3] > 0.0 and law[5] == 0.0]
     moving = [] if model.prescribed.steady is not None else moving
@@ -299,6 +301,22 @@ def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
                 "contact a stick_stiffness",
                 AccuracyWarning,
                 stacklevel=3,
+            )
+            return
+
+
+def _warn_of_joints(model: Model) -> None:
+    """Warn if a joint that is free to move has dry friction, which statics neglects."""
+    if model.prescribed.steady is not None:
+        return
+    links, held = model.links, set(model.prescribed.dof.tolist())
+    for name, joint, first in zip(links.names, links.joint, links.v_start.tolist()):
+        if has_friction(joint) and not held.issuperset(range(first, first + joint.nv)):
+            warnings.warn(
+                f"joint of {name!r}: its friction is a law of speed, so that statics leaves it out; friction can hold "
+                "the robot in other configurations, too",
+                AccuracyWarning,
+                stacklevel=4,
             )
             return
 
