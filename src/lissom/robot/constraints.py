@@ -39,6 +39,7 @@ from lissom.robot.expression_programs import Operation, Steps, has_corners, jet,
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfQ, FunctionOfS, JointName, LinkName, Numbers, Place, Placement
 from lissom.robot.functions import Expression, Tabulated, cubic_pieces, fitted_polynomial, is_compiled, polynomial_of
 from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields, check_without_limits, stop_numbers
+from lissom.robot.traced_functions import TracedFunction
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -273,8 +274,8 @@ class CouplingTerm(NamedTuple):
 @final
 @dataclass(frozen=True)
 class JointCoupling:
-    """A relation between the coordinates of joints: rigid (2), elastic (3) if it has a stiffness, a damping, a spring or
-    limits, or one function of all coordinates, Φ(q_1, …, q_n) = offset.
+    """A relation between the coordinates of joints: rigid (2), elastic (3) if it has a stiffness, a damping, a spring
+    or limits, or by one function of all coordinates, Φ(q_1, …, q_n) = offset.
 
     A mimic joint q_a = m q_b + o has joints (a, b), ratios (1, −m) and offset o. A differential whose case c turns at
     the mean of its shafts a and b has ratios (1, 1, −2). A joint that follows a function, q_a = f(q_b), has ratios
@@ -298,9 +299,9 @@ class JointCoupling:
             Tabulated.
         limits: (low, high) of the sum [rad, m]; infinity for no stop.
         limit_stiffness, limit_damping, limit_width: of the stops, as those of joints.
-        function: Φ, an ls.Expression without corners of as many variables as there are joints, in their order. Its
-            gradient must not vanish where Φ = offset. Its unit is free. Numbers in it are constants, and design values
-            by which motions have no derivatives.
+        function: Φ, an ls.Expression of as many variables as there are joints, in their order, or an ls.TracedFunction
+            of their coordinates (n,), of operations that expressions have. It has no corners, and its gradient does not
+            vanish where Φ = offset. Its unit is free.
     Accuracy: linear terms, expressions without corners, polynomials up to degree 7, cubic tables and SciPy's
     polynomials are exact. Other functions are fitted to about 1e-14 of their largest value.
     """
@@ -359,9 +360,9 @@ class JointCoupling:
         """Raise ModelError unless the function and the offset are valid and no other law is given."""
         rule = "must be left out where there is a function"
         for name in ("ratios", "stiffness", "damping", "spring", "limits", "span"):
-            value = getattr(self, name)
-            checks.require(value is None or (not callable(value) and not np.size(value))
-                           or (np.ndim(value) == 0 and value == 0.0), f"{where}: {name}", rule, value)  # fmt: skip
+            value: Any = getattr(self, name)
+            is_left_out = value is None or (not callable(value) and not np.any(value))
+            checks.require(is_left_out, f"{where}: {name}", rule, value)
         check_without_limits(self, where)
         checks.number(self.offset, f"{where}: offset")
         self.program(where)
@@ -370,24 +371,28 @@ class JointCoupling:
         """The program of Φ; None for a sum of functions of single coordinates.
 
         Raises:
-            ModelError: it is no expression, has corners, or does not depend on each joint.
+            ModelError: it is no expression and cannot be traced, has corners, or does not depend on each joint.
         """
         function, where, count = self.function, f"{where}: function", len(self.joints)
         if function is None:
             return None
-        if not isinstance(function, Expression) or isinstance(function.source, list | tuple):
-            raise checks.fail(where, "must be one ls.Expression", function)
-        rule = f"must have {count} variables, one for each joint, with commas between their names"
-        checks.require(len(function.variables) == count, where, rule, function.variable)
-        steps = program(function.source, function.variable, function.constants)
+        if isinstance(function, TracedFunction):
+            steps, source = function.program(where, count), function.function
+        elif isinstance(function, Expression) and not isinstance(function.source, list | tuple):
+            rule = f"must have {count} variables, one for each joint, with commas between their names"
+            checks.require(len(function.variables) == count, where, rule, function.variable)
+            source = function.source
+            steps = program(source, function.variable, function.constants)
+        else:
+            raise checks.fail(where, "must be one ls.Expression, or an ls.TracedFunction", function)
         rule = "must have derivatives: abs, sign, minimum and maximum have corners"
-        checks.require(not has_corners(steps), where, rule, function.source)
+        checks.require(not has_corners(steps), where, rule, source)
         used = {number for step, number in steps if step == Operation.TIME}
         unused = [joint for k, joint in enumerate(self.joints) if k not in used]
         rule = "must depend on each joint; leave out those on which it does not depend"
         checks.require(not unused, where, rule, ", ".join(map(repr, unused)))
         finite = all(np.isfinite(number) for _, number in steps)
-        checks.require(finite, where, "must have finite numbers", function.source)
+        checks.require(finite, where, "must have finite numbers", source)
         return steps
 
     def pieces(self, where: str) -> tuple[np.ndarray, np.ndarray]:

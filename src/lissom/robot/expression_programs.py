@@ -15,7 +15,7 @@ stepping/step_sizes, and in systems/couplings, where programs may have several v
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, auto
 from types import MappingProxyType
 from typing import Any, final
@@ -25,13 +25,14 @@ import numpy as np
 from lissom.robot.functions import CONSTANTS, Expression, names_of, parsed, require_one_variable
 
 DEPTH = 10  # of the stack: an expression of 1000 characters has fewer than 2⁹ numbers and variables
+MOST_STEPS = 2**DEPTH - 1  # of a program of a traced function; it has at most 2⁹ numbers and variables
 
 
 @final
 class Operation(IntEnum):
     """The operation of a step. NUMBER pushes the number of the step onto the stack, and TIME the variable, of several
-    variables the one with the number of the step. For an operation with two operands, the number is 1 if the operands are
-    on the stack in reverse order, otherwise 0."""
+    variables the one with the number of the step. For an operation with two operands, the number is 1 if the operands
+    are on the stack in reverse order, otherwise 0."""
 
     END = 0
     TIME = auto()
@@ -196,10 +197,15 @@ def _steps(node: Any, names: tuple[str, ...], known: Mapping[str, float]) -> tup
         operands, step = [node.left, node.right], _PAIRS[type(node.op)]
     else:
         operands, step = node.args, Operation[node.func.id.upper()]
-    parts = [_steps(operand, names, known) for operand in operands]
-    if len(parts) == 1:
-        return _folded([*parts[0][0], (step, 0.0)], parts[0][1])
-    (first, room), (second, more) = parts
+    return combined(step, [_steps(operand, names, known) for operand in operands])
+
+
+def combined(step: Operation, operands: Sequence[tuple[Steps, int]]) -> tuple[Steps, int]:
+    """The program of an operation on one or two operands, and the stack depth that it needs, from those of the
+    operands."""
+    if len(operands) == 1:
+        return _folded([*operands[0][0], (step, 0.0)], operands[0][1])
+    (first, room), (second, more) = operands
     if more > room:
         return _folded([*second, *first, (step, 1.0)], more)
     return _folded([*first, *second, (step, 0.0)], max(room, more + 1))

@@ -66,8 +66,8 @@ _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
 @final
 @dataclass(frozen=True)
 class Expression:
-    """A function of one or several variables, written as text. The text is parsed against a whitelist and never executed
-    as Python.
+    """A function of one or several variables, written as text. The text is parsed against a whitelist and never
+    executed as Python.
 
     Allowed are numbers, the variables, ``+ - * / **``, parentheses, ``pi``, ``e`` and the functions ``sin cos tan sinh
     cosh tanh exp log sqrt arcsin arccos arctan abs minimum maximum sign``.
@@ -114,8 +114,8 @@ class Expression:
 
     @cached_property
     def on_floats(self) -> Callable[[float], Any] | None:
-        """The expression as a function of a float; None for a list of expressions or for several variables. The function
-        may raise or return a complex number where NumPy returns infinity or NaN."""
+        """The expression as a function of a float; None for a list of expressions or for several variables. The
+        function may raise or return a complex number where NumPy returns infinity or NaN."""
         if isinstance(self.source, list | tuple) or len(self.variables) > 1:
             return None
         return _compile(self.source, self.variable, fast=True, constants=self.constants)
@@ -337,10 +337,9 @@ def _closure(
             if len(arguments) == 1:
                 return lambda value: called(arguments[0](value))
             return lambda value: called(*(argument(value) for argument in arguments))
-    piece = ast.unparse(node)
+    piece, names = ast.unparse(node), ", ".join(map(repr, (*names_of(variable), *constants)))
     raise ModelError(
-        f"expression {text!r}: only numbers, {', '.join(map(repr, (*names_of(variable), *constants)))}, + - * / **, pi, e and the "
-        f"functions "
+        f"expression {text!r}: only numbers, {names}, + - * / **, pi, e and the functions "
         f"{', '.join(sorted(_FUNCTIONS))} are allowed (got {piece!r})"
     )
 

@@ -542,7 +542,8 @@ class Robot:
 
         Args:
             offset: value of the sum [rad, m], or of the function.
-            function: Φ in place of `ratios`, an expression of several variables, one for each joint.
+            function: Φ in place of `ratios`: an expression of several variables, one for each joint, or a traced
+                function of their coordinates.
             span: interval (low, high) of the coordinates in which functions are fitted [rad, m].
             stiffness, damping: [N·m/rad, N/m] and [N·m·s/rad, N·s/m] of an elastic coupling.
             spring: nonlinear law in place of `stiffness`: force [N·m, N] of the sum less the offset [rad, m].
@@ -553,7 +554,7 @@ class Robot:
         names: Any = tuple(joints) if isinstance(joints, list) else joints
         given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
         law: Any = (stiffness, damping, spring, limits, limit_stiffness, limit_damping, limit_width)
-        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span, *law, function)
+        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span, *law, function=function)
         return self.joint_couplings[name]
 
     def add_spring(

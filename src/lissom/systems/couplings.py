@@ -61,8 +61,8 @@ def program_jet(
 ) -> vec6:  # fmt: skip
     """Φ, Φ_a, Φ_b, Φ_ab, Φ_bb and Φ_abb of the program that begins at `start`, for instance i.
 
-    Its variable m is the coordinate q_of[first + m] of q. Direction a is variable j. Direction b is variable k, or, if k
-    is negative, w, whose number for variable m is v_of[first + m].
+    Its variable m is the coordinate q_of[first + m] of q. Direction a is variable j. Direction b is variable k, or, if
+    k is negative, w, whose number for variable m is v_of[first + m].
     """
     ...
 
