@@ -120,6 +120,8 @@ def everything():
     law = {"damping": 0.7, "limits": (-2.0, 3.0), "limit_stiffness": 9.0, "limit_damping": 0.4, "limit_width": 0.02}
     robot.add_coupling("belt", ["arm", "ball"], [1.0, -2.0], 0.3, stiffness=4.0, **law)
     robot.add_coupling("band", ["arm", "ball"], [1.0, 2.0], spring=ls.Tabulated([0.1, 0.4], [0.0, 5.0], "linear"))
+    whole = ls.Expression("x*y + k*sin(y)", "x, y", {"k": 0.3})
+    robot.add_coupling("curve", ["arm", "ball"], offset=0.1, function=whole)
     robot.add_state("home", {"arm": 0.3, "ball": [0.2]}, {"ball": 1.5}, {"pull": 2.0})
     robot.exclude_contacts("apart", ["arm"], ["ball"])
     robot.pair_contacts("near", ["arm"], ["ball"], friction=0.8)

@@ -88,9 +88,16 @@ MUTATIONS = (
     Mutation(
         "the third derivative of a product in a coupling lacks a term",
         "systems/couplings.h",
-        "3.0 * u.b * v.a + 3.0 * u.a * v.b",
-        "3.0 * u.b * v.a",
+        "2.0 * u.ab * v.b + u.a * v.bb",
+        "2.0 * u.ab * v.b",
         ("tests/dynamics/test_coupling_functions.py", "-k", "expressions_are_exact"),
+    ),
+    Mutation(
+        "the force of a coupling by a function of several coordinates has half of its stiffness",
+        "systems/couplings.py",
+        "                        if other < term:\n",
+        "                        if other < 0:\n",
+        ("tests/dynamics/test_constraint_functions.py", "-k", "equal_sympy"),
     ),
     Mutation(
         "equilibria are not followed from their start",

@@ -65,9 +65,11 @@ def jet_kernel(serves):
     """One that evaluates a function of a coupling."""
 
     @wp.kernel(module="unique", module_options=kernel_options((*RARE, *serves)))
-    def run_jet(start: int, x: wp.float64, code: wp.array(dtype=wp.int32), numbers: wp.array(dtype=wp.float64),
+    def run_jet(j: int, k: int, start: int, first: int, q: wp.array2d(dtype=wp.float64),
+                w: wp.array2d(dtype=wp.float64), q_of: wp.array(dtype=wp.int32), v_of: wp.array(dtype=wp.int32),
+                code: wp.array(dtype=wp.int32), numbers: wp.array(dtype=wp.float64),
                 out: wp.array(dtype=vec6)):  # fmt: skip
-        out[0] = program_jet(start, x, code, numbers)
+        out[0] = program_jet(1, j, k, start, first, q, w, q_of, v_of, code, numbers)
 
     return run_jet
 
@@ -84,31 +86,65 @@ def differentiated(text, x, order):
         return float(mpmath.diff(lambda t: eval(text, names, {"t": t}), mpmath.mpf(x), order))
 
 
-def coupled(made, texts, index, x):
-    """Results of the program of one of several expressions in a row."""
-    parts, code, numbers, starts = [linked(program(text, "t")) for text in texts], [], [], []
+def coupled(made, texts, index, x, names="t", j=0, k=0, w=()):
+    """Results of the program of one of several expressions in a row, for instance 1, with other numbers before and
+    after the coordinates x, and w in another order."""
+    parts, code, numbers, starts = [linked(program(text, names)) for text in texts], [], [], []
     for own, values in parts:
         own = own.copy()
         own[own[:, 0] == Operation.NUMBER, 1] += len(numbers)
         starts.append(len(code))
         code.extend(own.tolist())
         numbers.extend(values)
-    arrays = [wp.array(np.ravel(code).astype(np.int32), device="cpu"), wp.array(np.array(numbers), device="cpu")]
+    x = np.atleast_1d(x)
+    w = w if np.size(w) else np.zeros(len(x))
+    q_of, v_of = (
+        np.arange(-1, len(x)) + 2,
+        np.append(99, np.arange(len(x))[::-1]),
+    )
+    rows = np.full((2, len(x) + 3), 7.0), np.full((2, len(x) + 1), 8.0)
+    rows[0][1, q_of[1:]], rows[1][1, v_of[1:]] = x, w
+    arrays = *rows, q_of.astype(np.int32), v_of.astype(np.int32), np.ravel(code).astype(np.int32), np.array(numbers)
     out = wp.zeros(1, dtype=vec6, device="cpu")
-    wp.launch(made, dim=1, inputs=[starts[index], x, *arrays, out], device="cpu")
+    given = [wp.array(values, device="cpu") for values in arrays]
+    wp.launch(made, dim=1, inputs=[j, k, starts[index], 1, *given, out], device="cpu")
     return out.numpy()[0]
 
 
 @pytest.mark.parametrize("k", SMOOTH, ids=lambda k: TEXTS[k])
 def test_three_derivatives_of_couplings(k):
-    """program_jet( gives the value and three derivatives of the program that begins at its first argument."""
+    """program_jet( gives the value and three derivatives of the program that begins at `start`."""
     for x in TIMES:
         found, orders = coupled(COUPLING, TEXTS, k, x), range(4)
         if TEXTS[k] == "log(t - 1)" and x < 1.0:
             assert np.isnan(found[0])
             continue
         expected = [differentiated(TEXTS[k], x, order) for order in orders]
-        np.testing.assert_allclose(found, [*expected, 0.0, 0.0], rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(found[[0, 1, 3, 5]], expected, rtol=1e-13, atol=1e-13)
+        np.testing.assert_array_equal(found[[2, 4]], found[[1, 3]])  # both directions are those of the variable
+
+
+SEVERAL = ["sin(x*y) + z*exp(x/3)", "x**2*y/(2 + cos(z)) - z", "(2 + x*x)**(y*z)", "x*y*z", "log(x + y*y) - sqrt(z*x)"]
+
+
+@pytest.mark.parametrize("text", SEVERAL)
+def test_derivatives_along_two_directions(text):
+    """Derivatives by variable j, and by variable k or along w, and the mixed ones, equal those of mpmath."""
+    place, w = [0.7, 0.4, 0.9], np.array([0.3, -0.8, 0.5])
+    for j, k in ((0, 0), (0, 2), (2, 1), (1, -1)):
+        along = w if k < 0 else np.eye(3)[k]
+
+        def moved(a, b, j=j, along=along):
+            at = [
+                mpmath.mpf(x) + b * mpmath.mpf(d) + (a if m == j else 0) for m, (x, d) in enumerate(zip(place, along))
+            ]
+            return eval(text, {**vars(mpmath), **MPMATH}, dict(zip("xyz", at)))
+
+        with mpmath.workdps(50):
+            orders = (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)
+            want = [float(mpmath.diff(moved, (0, 0), order) if any(order) else moved(0, 0)) for order in orders]
+        found = coupled(COUPLING, ["y - 2", text, "z"], 1, place, "x, y, z", j, k, w)
+        np.testing.assert_allclose(found, want, rtol=1e-13, atol=1e-13)
 
 
 def test_kernels_without_functions_of_couplings():

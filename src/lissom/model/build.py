@@ -322,6 +322,7 @@ class Assembly:
         tree = self.tree
         couplings = {name: x for name, x in self.robot.joint_couplings.items() if not x.is_elastic}
         q, v, terms, tables, links, given = [], [], [], [(np.zeros((2, 0)), np.zeros((0, 8)))], [], []
+        whole = [x.program(f"coupling {name!r}") for name, x in couplings.items()]
         for name, coupling in couplings.items():
             for k, link in enumerate(coupling.joints):
                 at = tree.index[link]
@@ -330,7 +331,7 @@ class Assembly:
                 reach = range_of(self.robot.links[link].joint, f"link {link!r} > joint")
                 terms.append(coupling.term(k, reach, f"coupling {name!r}"))
                 links.append(link)
-                given.append(coupling.ratios[k])
+                given.append(None if coupling.function is not None else coupling.ratios[k])
                 tables.append((np.zeros((2, 0)), np.zeros((0, 8))))
                 if terms[-1].pieces is not None:
                     knots, c = stacked_polynomials([terms[-1].pieces])
@@ -339,14 +340,18 @@ class Assembly:
                     tables[-1] = knots, np.pad(c[..., 0], ((0, 0), (8 - c.shape[1], 0)))
         knots = np.hstack([knots for knots, _ in tables])
         largest = np.finfo(np.float64).max
+        starts, code, numbers = _programs([*(term.program for term in terms), *whole])
         return JointCouplings(
             names=tuple(couplings),
             offset=np.array([float(x.offset) for x in couplings.values()]),
+            function=starts[len(terms) :],
             term_start=np.cumsum([0] + [len(x.joints) for x in couplings.values()]).astype(np.int32),
             q=np.array(q, dtype=np.int32),
             v=np.array(v, dtype=np.int32),
             ratio=np.array([term.ratio for term in terms], dtype=np.float64),
-            **_programs([term.program for term in terms]),
+            program=starts[: len(terms)],
+            code=code,
+            numbers=numbers,
             low=np.array([-largest if term.period else max(term.low, -largest) for term in terms]),
             high=np.array([largest if term.period else min(term.high, largest) for term in terms]),
             begin_of_period=np.array([term.low if term.period else 0.0 for term in terms]),
@@ -358,6 +363,7 @@ class Assembly:
             coefficients=np.vstack([c for _, c in tables]),
             links=tuple(links),
             functions=tuple(given),
+            whole_functions=tuple(x.function for x in couplings.values()),
             **self._elastic_couplings(),
         )
 
@@ -380,8 +386,8 @@ class Assembly:
         }
 
 
-def _programs(programs: list[Steps | None]) -> dict[str, np.ndarray]:
-    """The fields `program`, `code` and `numbers` of JointCouplings."""
+def _programs(programs: list[Steps | None]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first step of each program in `code`, −1 for None, and the fields `code` and `numbers` of JointCouplings."""
     starts, code, numbers, count = [], [np.zeros((0, 2), np.int32)], [np.zeros(0)], 0
     for steps in programs:
         starts.append(-1 if steps is None else count)
@@ -391,11 +397,7 @@ def _programs(programs: list[Steps | None]) -> dict[str, np.ndarray]:
             code.append(own)
             numbers.append(values)
             count += len(own)
-    return {
-        "program": np.array(starts, dtype=np.int32),
-        "code": np.vstack(code).ravel(),
-        "numbers": np.concatenate(numbers),
-    }
+    return np.array(starts, dtype=np.int32), np.vstack(code).ravel(), np.concatenate(numbers)
 
 
 def ties(loops: Loops, segments: Segments, contacts: Contacts, placed_parts: PlacedParts) -> np.ndarray:

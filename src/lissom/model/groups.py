@@ -296,10 +296,12 @@ class Loops:
 @dataclass(frozen=True, eq=False)
 class JointCouplings:
     """Couplings of joints, Σ f(q) = offset, their terms, and the functions f of these terms: ratio · q, the program of
-    an expression, or polynomial pieces. Elastic couplings, which have no constraint, have fields of their own."""
+    an expression, or polynomial pieces. A coupling Φ(q) = offset by one function has a program, and its terms are the
+    coordinates of Φ only. Elastic couplings, which have no constraint, have fields of their own."""
 
     names: tuple[str, ...]
     offset: Floats  # [rad, m]
+    function: Ints  # index of the first step of the program of Φ in `code`, −1 for a sum
     term_start: Ints  # index of its first term
     q: Ints  # index in q of the coordinate of a term
     v: Ints  # and in v
@@ -317,7 +319,8 @@ class JointCouplings:
     origin: Floats  # origin of its powers
     coefficients: FloatRows  # the highest power first (n, 8)
     links: tuple[str, ...]  # link of the joint of a term
-    functions: tuple[Any, ...]  # ratio of a term as given
+    functions: tuple[Any, ...]  # ratio of a term as given, None for coordinates of Φ
+    whole_functions: tuple[Any, ...]  # Φ of a coupling as given, None for a sum
     elastic_names: tuple[str, ...]
     elastic_start: np.ndarray  # index of the first joint of an elastic coupling
     elastic_dof: np.ndarray  # index in q and in v of the coordinate of a joint (n, 2)
@@ -350,6 +353,12 @@ class JointCouplings:
                 )
             if self.program[k] >= 0 and not np.isfinite(function(x)):
                 return f"the function of joint {link!r} of coupling {name!r} is not finite at {x:.6g}"
+        for c, (name, function) in enumerate(zip(self.names, self.whole_functions)):
+            part = slice(int(self.term_start[c]), int(self.term_start[c + 1]))
+            x = q[self.q[part]]
+            if function is not None and np.isfinite(x).all() and not np.isfinite(function(x)):
+                places = ", ".join(f"{link!r} = {at:.6g}" for link, at in zip(self.links[part], x))
+                return f"the function of coupling {name!r} is not finite at {places}"
         return ""
 
 

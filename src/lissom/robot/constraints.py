@@ -15,7 +15,8 @@ holds a sum of functions of single joint coordinates constant,
     Σ_i f_i(q_i) = offset,   f_i(q) = r_i q for a ratio r_i                                               (2)
 
 by a Lagrange multiplier λ, so that joint i feels the force f_i'(q_i) λ. Kernels run the programs of expressions, and
-evaluate other functions as polynomials between knots.
+evaluate other functions as polynomials between knots. A coupling may also hold one function of all its coordinates
+constant, Φ(q_1, …, q_n) = offset, by the force ∂Φ/∂q_i λ on joint i.
 
 An elastic coupling has no constraint. A spring, a damper and stops act on the sum x = Σ_i r_i q_i, and the joints feel
 the forces
@@ -34,10 +35,11 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.expression_programs import Steps, has_corners, jet, programs_of
+from lissom.robot.expression_programs import Operation, Steps, has_corners, jet, program, programs_of
 from lissom.robot.fields import LINK_OR_WORLD, FunctionOfQ, FunctionOfS, JointName, LinkName, Numbers, Place, Placement
 from lissom.robot.functions import Expression, Tabulated, cubic_pieces, fitted_polynomial, is_compiled, polynomial_of
 from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields, check_without_limits, stop_numbers
+from lissom.robot.traced_functions import TracedFunction
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -272,19 +274,20 @@ class CouplingTerm(NamedTuple):
 @final
 @dataclass(frozen=True)
 class JointCoupling:
-    """A relation between the coordinates of joints: rigid (2), or elastic (3) if it has a stiffness, a damping, a
-    spring or limits.
+    """A relation between the coordinates of joints: rigid (2), elastic (3) if it has a stiffness, a damping, a spring
+    or limits, or by one function of all coordinates, Φ(q_1, …, q_n) = offset.
 
     A mimic joint q_a = m q_b + o has joints (a, b), ratios (1, −m) and offset o. A differential whose case c turns at
     the mean of its shafts a and b has ratios (1, 1, −2). A joint that follows a function, q_a = f(q_b), has ratios
-    (1, −f).
+    (1, −f). A point that slides on a circle of radius r has joints (x, y), function Expression("x*x + y*y", "x, y") and
+    offset r².
 
     Args:
         name: unique among the couplings.
         joints: names of the links whose joints are coupled; each joint has one coordinate.
         ratios: for each joint a number, or a function of its coordinate: ls.Expression(..., "q"), ls.Tabulated, a
-            polynomial of SciPy, or a Python function.
-        offset: value of the sum [rad, m]. An elastic coupling has no spring force there.
+            polynomial of SciPy, or a Python function. Left out where there is a `function`.
+        offset: value of the sum [rad, m], or of the function. An elastic coupling has no spring force there.
         span: (low, high), the interval of the coordinates in which Python functions and expressions with corners are
             fitted [rad, m]. Beyond it, and beyond the points of a Tabulated, motions and searches stop with an error
             that names the coupling. None: a function that repeats after a turn, but for a constant, has no ends. The
@@ -296,13 +299,16 @@ class JointCoupling:
             Tabulated.
         limits: (low, high) of the sum [rad, m]; infinity for no stop.
         limit_stiffness, limit_damping, limit_width: of the stops, as those of joints.
+        function: Φ, an ls.Expression of as many variables as there are joints, in their order, or an ls.TracedFunction
+            of their coordinates (n,), of operations that expressions have. It has no corners, and its gradient does not
+            vanish where Φ = offset. Its unit is free.
     Accuracy: linear terms, expressions without corners, polynomials up to degree 7, cubic tables and SciPy's
     polynomials are exact. Other functions are fitted to about 1e-14 of their largest value.
     """
 
     name: str
     joints: tuple[JointName, ...]
-    ratios: tuple[FunctionOfQ, ...]
+    ratios: tuple[FunctionOfQ, ...] = ()
     offset: float = 0.0
     span: Numbers = None
     stiffness: float = 0.0
@@ -312,20 +318,24 @@ class JointCoupling:
     limit_stiffness: float = 0.0
     limit_damping: float = 0.0
     limit_width: float = 1e-3
+    function: FunctionOfQ = None
 
     @property
     def is_elastic(self) -> bool:
-        """Whether forces of a spring, a damper or stops act on the sum. Otherwise the sum is constant."""
+        """Whether forces of a spring, a damper or stops act on the sum. Otherwise it or the function is constant."""
         given = any(np.any(x) for x in (self.stiffness, self.damping))
         return given or self.spring is not None or self.limits is not None
 
     def check(self, where: str) -> None:
-        """Raise ModelError unless the names of joints are distinct, each joint has a ratio other than zero, and the
-        other fields are valid."""
+        """Raise ModelError unless the names of joints are distinct, each joint has a ratio other than zero or the
+        function depends on it, and the other fields are valid."""
         listed = isinstance(self.joints, list | tuple) and all(isinstance(x, str) for x in self.joints)
         checks.require(listed and bool(self.joints), f"{where}: joints", "must be a list of names", self.joints)
         twice = [name for k, name in enumerate(self.joints) if name in self.joints[:k]]
         checks.require(not twice, f"{where}: joints", "must not name a joint twice", ", ".join(map(repr, twice)))
+        if self.function is not None:
+            self._check_with_function(where)
+            return
         several = isinstance(self.ratios, Sequence | np.ndarray) and not isinstance(self.ratios, str)
         rule = f"must hold {len(self.joints)} numbers or functions, one for each joint"
         checks.require(several and len(self.ratios) == len(self.joints), f"{where}: ratios", rule, self.ratios)
@@ -346,6 +356,45 @@ class JointCoupling:
             checks.require(self.span is None, f"{where}: span", "must be left out where ratios are numbers", self.span)
             self.pieces(where)
 
+    def _check_with_function(self, where: str) -> None:
+        """Raise ModelError unless the function and the offset are valid and no other law is given."""
+        rule = "must be left out where there is a function"
+        for name in ("ratios", "stiffness", "damping", "spring", "limits", "span"):
+            value: Any = getattr(self, name)
+            is_left_out = value is None or (not callable(value) and not np.any(value))
+            checks.require(is_left_out, f"{where}: {name}", rule, value)
+        check_without_limits(self, where)
+        checks.number(self.offset, f"{where}: offset")
+        self.program(where)
+
+    def program(self, where: str) -> Steps | None:
+        """The program of Φ; None for a sum of functions of single coordinates.
+
+        Raises:
+            ModelError: it is no expression and cannot be traced, has corners, or does not depend on each joint.
+        """
+        function, where, count = self.function, f"{where}: function", len(self.joints)
+        if function is None:
+            return None
+        if isinstance(function, TracedFunction):
+            steps, source = function.program(where, count), function.function
+        elif isinstance(function, Expression) and not isinstance(function.source, list | tuple):
+            rule = f"must have {count} variables, one for each joint, with commas between their names"
+            checks.require(len(function.variables) == count, where, rule, function.variable)
+            source = function.source
+            steps = program(source, function.variable, function.constants)
+        else:
+            raise checks.fail(where, "must be one ls.Expression, or an ls.TracedFunction", function)
+        rule = "must have derivatives: abs, sign, minimum and maximum have corners"
+        checks.require(not has_corners(steps), where, rule, source)
+        used = {number for step, number in steps if step == Operation.TIME}
+        unused = [joint for k, joint in enumerate(self.joints) if k not in used]
+        rule = "must depend on each joint; leave out those on which it does not depend"
+        checks.require(not unused, where, rule, ", ".join(map(repr, unused)))
+        finite = all(np.isfinite(number) for _, number in steps)
+        checks.require(finite, where, "must have finite numbers", source)
+        return steps
+
     def pieces(self, where: str) -> tuple[np.ndarray, np.ndarray]:
         """The force of the spring of an elastic coupling as cubic pieces; see cubic_pieces."""
         if self.spring is None:
@@ -357,13 +406,15 @@ class JointCoupling:
         return cubic_pieces(self.spring, f"{where}: spring", rule, "coordinates")
 
     def term(self, k: int, stops: tuple[float, float], where: str) -> CouplingTerm:
-        """f_k of (2).
+        """f_k of (2); where there is a function of all coordinates, no function of one.
 
         Args:
             k: index of the joint in the coupling. stops: least and largest coordinate of the joint, or infinite.
         Raises:
             ModelError: the function is not smooth, or not finite.
         """
+        if self.function is not None:
+            return CouplingTerm()
         ratio: Any = self.ratios[k]
         if not callable(ratio):
             return CouplingTerm(float(ratio))

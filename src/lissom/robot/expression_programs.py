@@ -1,9 +1,10 @@
-"""Expressions as programs of a stack machine, which also computes their first two derivatives.
+"""Expressions as programs of a stack machine, which also computes their derivatives.
 
 A program is a list of steps (operation, number). The steps of operands come before the step of their operation. Of two
 operands, the one that needs the deeper stack comes first, so that every expression fits into a stack of DEPTH values. A
 constant subexpression is folded into one number. NumPy runs the programs in this module, and kernels run them in
-stepping/step_sizes. A value on the stack is a jet (x, ẋ, ẍ). Functions act on it by the chain rule:
+stepping/step_sizes, and in systems/couplings, where programs may have several variables. A value on the stack is a jet
+(x, ẋ, ẍ). Functions act on it by the chain rule:
 
     y = f(x),   ẏ = f'(x) ẋ,   ÿ = f''(x) ẋ² + f'(x) ẍ                                                    (1)
     (x y)'' = ẍ y + 2 ẋ ẏ + x ÿ,   z = x/y:  ż = (ẋ − z ẏ)/y,   z̈ = (ẍ − 2 ż ẏ − z ÿ)/y                  (2)
@@ -14,22 +15,24 @@ stepping/step_sizes. A value on the stack is a jet (x, ẋ, ẍ). Functions act 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, auto
 from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
 
-from lissom.robot.functions import CONSTANTS, Expression, parsed
+from lissom.robot.functions import CONSTANTS, Expression, names_of, parsed, require_one_variable
 
 DEPTH = 10  # of the stack: an expression of 1000 characters has fewer than 2⁹ numbers and variables
+MOST_STEPS = 2**DEPTH - 1  # of a program of a traced function; it has at most 2⁹ numbers and variables
 
 
 @final
 class Operation(IntEnum):
-    """The operation of a step. NUMBER pushes the number of the step onto the stack. For an operation with two operands,
-    the number is 1 if the operands are on the stack in reverse order, otherwise 0."""
+    """The operation of a step. NUMBER pushes the number of the step onto the stack, and TIME the variable, of several
+    variables the one with the number of the step. For an operation with two operands, the number is 1 if the operands
+    are on the stack in reverse order, otherwise 0."""
 
     END = 0
     TIME = auto()
@@ -96,6 +99,7 @@ def programs_of(expression: Any, size: int) -> list[Steps] | None:
     """Programs of the components of an Expression with `size` components, in order. None for any other function."""
     if not isinstance(expression, Expression):
         return None
+    require_one_variable(expression)
     texts = np.ravel(np.array(expression.source, dtype=object)).tolist()
     if len(texts) != size:
         return None
@@ -103,8 +107,8 @@ def programs_of(expression: Any, size: int) -> list[Steps] | None:
 
 
 def program(text: Any, variable: str, constants: Mapping[str, float] = MappingProxyType({})) -> Steps:
-    """The program of one expression whose text has passed the checks of Expression."""
-    return _steps(parsed(str(text)), variable, {**CONSTANTS, **constants})[0]
+    """The program of one expression whose text has passed the checks of Expression, with its variable or variables."""
+    return _steps(parsed(str(text)), names_of(variable), {**CONSTANTS, **constants})[0]
 
 
 def linked(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
@@ -178,23 +182,30 @@ def _times(factor: Any, x: Any) -> Any:
     return np.where(factor == 0.0, 0.0, factor * x)
 
 
-def _steps(node: Any, variable: str, known: Mapping[str, float]) -> tuple[Steps, int]:
+def _steps(node: Any, names: tuple[str, ...], known: Mapping[str, float]) -> tuple[Steps, int]:
     """The program of a node of the syntax tree, and the stack depth that it needs."""
     if isinstance(node, ast.Constant):
         return [(Operation.NUMBER, float(node.value))], 1  # type: ignore[arg-type]
+    if isinstance(node, ast.Name) and node.id in names:
+        return [(Operation.TIME, float(names.index(node.id)))], 1
     if isinstance(node, ast.Name):
-        return [(Operation.TIME, 0.0) if node.id == variable else (Operation.NUMBER, float(known[node.id]))], 1
+        return [(Operation.NUMBER, float(known[node.id]))], 1
     if isinstance(node, ast.UnaryOp):
-        steps, depth = _steps(node.operand, variable, known)
+        steps, depth = _steps(node.operand, names, known)
         return (steps, depth) if isinstance(node.op, ast.UAdd) else _folded([*steps, (Operation.NEGATE, 0.0)], depth)
     if isinstance(node, ast.BinOp):
         operands, step = [node.left, node.right], _PAIRS[type(node.op)]
     else:
         operands, step = node.args, Operation[node.func.id.upper()]
-    parts = [_steps(operand, variable, known) for operand in operands]
-    if len(parts) == 1:
-        return _folded([*parts[0][0], (step, 0.0)], parts[0][1])
-    (first, room), (second, more) = parts
+    return combined(step, [_steps(operand, names, known) for operand in operands])
+
+
+def combined(step: Operation, operands: Sequence[tuple[Steps, int]]) -> tuple[Steps, int]:
+    """The program of an operation on one or two operands, and the stack depth that it needs, from those of the
+    operands."""
+    if len(operands) == 1:
+        return _folded([*operands[0][0], (step, 0.0)], operands[0][1])
+    (first, room), (second, more) = operands
     if more > room:
         return _folded([*second, *first, (step, 1.0)], more)
     return _folded([*first, *second, (step, 0.0)], max(room, more + 1))

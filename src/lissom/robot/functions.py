@@ -66,14 +66,17 @@ _MOST_UNEVEN = 1e8  # ratio of gaps between points of a spline
 @final
 @dataclass(frozen=True)
 class Expression:
-    """A function of one variable, written as text. The text is parsed against a whitelist and never executed as Python.
+    """A function of one or several variables, written as text. The text is parsed against a whitelist and never
+    executed as Python.
 
-    Allowed are numbers, the variable, ``+ - * / **``, parentheses, ``pi``, ``e`` and the functions ``sin cos tan sinh
+    Allowed are numbers, the variables, ``+ - * / **``, parentheses, ``pi``, ``e`` and the functions ``sin cos tan sinh
     cosh tanh exp log sqrt arcsin arccos arctan abs minimum maximum sign``.
 
     Args:
         source: one expression, or a (nested) list of them. The value has the same shape.
-        variable: name of the variable: ``"s"`` along a rod, ``"t"`` for time.
+        variable: name of the variable: ``"s"`` along a rod, ``"t"`` for time. Names of several variables are separated
+            by commas: ``"x, y"``. Such an expression is called with an array of their values, and couples joints
+            (`Robot.add_coupling`); elsewhere it is an error.
         constants: numbers by the names that the text uses for them. Paths lead to them, such as
             ``arm.section.radius.taper``, and design values may be among them.
     Raises:
@@ -90,19 +93,30 @@ class Expression:
     def __post_init__(self) -> None:
         checks.require(isinstance(self.constants, Mapping), "expression > constants", "must be numbers by name",
                        self.constants)  # fmt: skip
+        checks.require(isinstance(self.variable, str), "expression > variable", "must be a name", self.variable)
+        names = self.variables
+        if len(names) > 1:
+            good = all(x.isidentifier() and x not in (*CONSTANTS, *_FUNCTIONS) for x in names)
+            rule = "must be different words, no functions or known constants, separated by commas"
+            checks.require(good and len(set(names)) == len(names), "expression > variable", rule, self.variable)
         for name, number in self.constants.items():
-            taken = (self.variable, *CONSTANTS, *_FUNCTIONS, *POINT.split(", "))
+            taken = (*names, *CONSTANTS, *_FUNCTIONS, *POINT.split(", "))
             good = isinstance(name, str) and name.isidentifier() and name not in taken
             rule = "a name must be a word that is no variable, function or known constant"
             checks.require(good, "expression > constants", rule, name)
             checks.number(number, f"expression > constants > {name}")
         _ = self._program
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables."""
+        return names_of(self.variable)
+
     @cached_property
     def on_floats(self) -> Callable[[float], Any] | None:
-        """The expression as a function of a float; None for a list of expressions. The function may raise or return a
-        complex number where NumPy returns infinity or NaN."""
-        if isinstance(self.source, list | tuple):
+        """The expression as a function of a float; None for a list of expressions or for several variables. The
+        function may raise or return a complex number where NumPy returns infinity or NaN."""
+        if isinstance(self.source, list | tuple) or len(self.variables) > 1:
             return None
         return _compile(self.source, self.variable, fast=True, constants=self.constants)
 
@@ -116,8 +130,12 @@ class Expression:
         return program
 
     def __call__(self, value: Any) -> Any:
-        """The value at `value`: a float for one expression, an array for a list of expressions."""
-        if self.on_floats is not None:
+        """The value at `value`: a float for one expression, an array for a list of expressions. With several variables,
+        `value` is an array of theirs (n,)."""
+        if len(self.variables) > 1:
+            rule = f"must be given the values of its {len(self.variables)} variables {self.variable}"
+            value = checks.array(value, (len(self.variables),), f"expression {self.source!r}", rule)
+        elif self.on_floats is not None:
             try:
                 number = self.on_floats(float(value))
                 if type(number) is float:
@@ -125,11 +143,13 @@ class Expression:
             except (ArithmeticError, ValueError):
                 pass  # too large, or outside a function's domain
         with np.errstate(all="ignore"):  # the caller refuses values that are not finite
-            out = _map_nested(self._program, lambda program: program(float(value)))
+            known = value if np.ndim(value) else float(value)
+            out = _map_nested(self._program, lambda program: program(known))
         return out if np.ndim(out) == 0 else np.array(out)
 
     def over(self, values: np.ndarray) -> np.ndarray:
-        """The values at `values` (n,), shape (n, ...). They may be infinite or NaN."""
+        """The values of an expression of one variable at `values` (n,), shape (n, ...). They may be infinite or NaN."""
+        require_one_variable(self)
         with np.errstate(all="ignore"):
             if self.on_floats is not None:
                 return np.broadcast_to(self._program(values), values.shape)
@@ -227,6 +247,17 @@ def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(tree)
 
 
+def names_of(variable: str) -> tuple[str, ...]:
+    """The names of the variables of an expression, which commas separate."""
+    return tuple(name.strip() for name in variable.split(","))
+
+
+def require_one_variable(expression: Expression) -> None:
+    """Raise ModelError if an expression has several variables."""
+    checks.require(len(expression.variables) == 1, f"expression {expression.source!r}",
+                   "must have one variable here", expression.variable)  # fmt: skip
+
+
 def parsed(text: str) -> ast.expr:
     """The syntax tree of an expression."""
     for _ in range(_PARSES):
@@ -275,9 +306,9 @@ def _closure(
         return lambda value: constant
     if isinstance(node, ast.Name) and node.id == variable:
         return lambda value: value
-    if isinstance(node, ast.Name) and variable == POINT and node.id in POINT.split(", "):
-        axis = POINT.split(", ").index(node.id)
-        return lambda value: value[axis]
+    if isinstance(node, ast.Name) and node.id in (names := names_of(variable)):
+        place = names.index(node.id)
+        return lambda value: value[place]
     if isinstance(node, ast.Name) and (node.id in CONSTANTS or node.id in constants):
         known = CONSTANTS[node.id] if node.id in CONSTANTS else float(constants[node.id])
         return lambda value: known
@@ -306,10 +337,9 @@ def _closure(
             if len(arguments) == 1:
                 return lambda value: called(arguments[0](value))
             return lambda value: called(*(argument(value) for argument in arguments))
-    piece = ast.unparse(node)
+    piece, names = ast.unparse(node), ", ".join(map(repr, (*names_of(variable), *constants)))
     raise ModelError(
-        f"expression {text!r}: only numbers, {', '.join(map(repr, (variable, *constants)))}, + - * / **, pi, e and the "
-        f"functions "
+        f"expression {text!r}: only numbers, {names}, + - * / **, pi, e and the functions "
         f"{', '.join(sorted(_FUNCTIONS))} are allowed (got {piece!r})"
     )
 

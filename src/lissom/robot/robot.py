@@ -522,9 +522,10 @@ class Robot:
         self,
         name: str,
         joints: Sequence[str],
-        ratios: Sequence[Any],
+        ratios: Sequence[Any] = (),
         offset: float = 0.0,
         *,
+        function: Any = None,
         span: Any = None,
         stiffness: float = 0.0,
         damping: float = 0.0,
@@ -537,10 +538,12 @@ class Robot:
         """Couple joints by gears, a differential, a transmission or as a mimic joint, rigidly or by a spring, a damper
         and stops; see JointCoupling.
 
-            Σ_i f_i(q_i) = offset,   f_i(q) = ratio_i q for a number
+            Σ_i f_i(q_i) = offset,   f_i(q) = ratio_i q for a number;   or Φ(q_1, …, q_n) = offset
 
         Args:
-            offset: value of the sum [rad, m].
+            offset: value of the sum [rad, m], or of the function.
+            function: Φ in place of `ratios`: an expression of several variables, one for each joint, or a traced
+                function of their coordinates.
             span: interval (low, high) of the coordinates in which functions are fitted [rad, m].
             stiffness, damping: [N·m/rad, N/m] and [N·m·s/rad, N·s/m] of an elastic coupling.
             spring: nonlinear law in place of `stiffness`: force [N·m, N] of the sum less the offset [rad, m].
@@ -551,7 +554,7 @@ class Robot:
         names: Any = tuple(joints) if isinstance(joints, list) else joints
         given: Any = tuple(ratios) if isinstance(ratios, list | np.ndarray) else ratios
         law: Any = (stiffness, damping, spring, limits, limit_stiffness, limit_damping, limit_width)
-        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span, *law)
+        self.joint_couplings[name] = JointCoupling(name, names, given, offset, span, *law, function=function)
         return self.joint_couplings[name]
 
     def add_spring(
@@ -1256,7 +1259,8 @@ def _check_joint_couplings(robot: Robot) -> None:
             free = [link for link in coupling.joints if link not in moved]
             rule = "must not have prescribed motions for all of its joints"
             checks.require(bool(free) or coupling.is_elastic, where, rule, ", ".join(map(repr, coupling.joints)))
-            if not coupling.is_elastic and not any(map(callable, coupling.ratios)):
+            is_linear = coupling.function is None and not any(map(callable, coupling.ratios))
+            if is_linear and not coupling.is_elastic:
                 row = {link: float(r) for link, r in zip(coupling.joints, coupling.ratios) if link in free}
                 _eliminate(row, found)
                 rule = "must not follow from the couplings before it; remove one of this cycle"

@@ -10,12 +10,19 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks, formatting
+from lissom.robot.expression_programs import MOST_STEPS, Operation, Steps, combined
 from lissom.robot.poses import NotRepeatable, failure, in_double, result_shape
-from lissom.tracing.graph import Graph, Refused, copied, derivative, inputs, require_few, run
+from lissom.tracing.graph import LEAVES, Graph, Refused, copied, derivative, inputs, require_few, run
 
 if TYPE_CHECKING:
     from lissom.tracing.native import Code, Traced
 
+_STEPS = {  # of programs, by the names of operations of graphs
+    "add": Operation.ADD, "sub": Operation.SUBTRACT, "mul": Operation.MULTIPLY, "div": Operation.DIVIDE,
+    "pow": Operation.POWER, "neg": Operation.NEGATE, "sin": Operation.SIN, "cos": Operation.COS, "tan": Operation.TAN,
+    "sinh": Operation.SINH, "cosh": Operation.COSH, "tanh": Operation.TANH, "exp": Operation.EXP, "log": Operation.LOG,
+    "sqrt": Operation.SQRT, "asin": Operation.ARCSIN, "acos": Operation.ARCCOS, "atan": Operation.ARCTAN,
+}  # fmt: skip
 QuaternionJoints = Sequence[
     tuple[int, int, bool]
 ]  # first index in q, first index in v, and whether it is free, of each
@@ -36,7 +43,8 @@ class TracedFunction:
     `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v), `u=` of
     `simulate` one of t, `Robot.add_force` one of (t, g, eta), or of (t, g, eta, w) with inputs w,
     `Robot.add_custom_actuator` one of q, or of (q, u), `Robot.add_spring(law=)` one of (length, rate), `spring=` of a
-    joint one of x, and `Robot.set_fluid(current=)` one of (x, t). Elsewhere it is a Python function.
+    joint one of x, `Robot.add_coupling(function=)` one of q (n,), the coordinates of its joints, and
+    `Robot.set_fluid(current=)` one of (x, t). Elsewhere it is a Python function.
 
     Args:
         function: function made of jax.numpy, with branches by `where`. The place that takes it states its arguments.
@@ -92,6 +100,36 @@ class TracedFunction:
             return compiled_current(*current_code(graph, np.concatenate([c, acceleration])))
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+
+    def program(self, where: str, count: int) -> Steps:
+        """The function of q (count,) that returns a number, as a program of expressions. The numbers that it reads
+        besides its arguments are the present ones.
+
+        Raises:
+            ModelError: it cannot be traced, uses an operation that programs do not have, or is too long.
+        """
+        graph, _, result = self.traced(where, [(count,)], ())
+        node, pending, made = int(result), [int(result)], dict[int, tuple[Steps, int]]()
+        while pending:
+            operation, *operands = graph.nodes[k := pending[-1]]
+            missing = [] if operation in LEAVES else [x for x in operands if x not in made]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if operation == "number":
+                made[k] = [(Operation.NUMBER, float(operands[0]))], 1
+            elif operation == "input":
+                made[k] = [(Operation.TIME, float(operands[0]))], 1
+            elif operation in _STEPS:
+                made[k] = combined(_STEPS[operation], [made[x] for x in operands])
+            else:
+                rule = f"must be made of the operations {', '.join(_STEPS)}"
+                raise checks.fail(where, rule, operation)
+            size = len(made[k][0])
+            rule = f"must be a short formula: without shared parts it may have {MOST_STEPS} operations and numbers"
+            checks.require(size <= MOST_STEPS, where, rule, f"{size} or more")
+        return made[node][0]
 
     def driven_force(self, where: str, size: int) -> NativeForce:
         """The function of (t, g, eta, w) with inputs w (size,) as native code of a wrench. The numbers that it reads

@@ -1,24 +1,35 @@
 // Functions of couplings of joints: programs of expressions (robot/expression_programs), run by a stack machine on
-// values and their first three derivatives with respect to the coordinate.
+// values and their derivatives along two directions.
 
-// f, f′, f″ and f‴ of the program that begins at `start`, at the coordinate x; then zeros.
-LISSOM_INLINE vec6 program_jet(int start, double x, array<int> code, array<double> numbers) {
+// Φ, Φ_a, Φ_b, Φ_ab, Φ_bb and Φ_abb of the program that begins at `start`, at the coordinates q. Its variable m is the
+// coordinate number q_of[first + m] of q. Derivatives by a are those with respect to variable j. Derivatives by b are
+// those with respect to variable k, or, if k < 0, those along w, whose number for variable m is v_of[first + m].
+LISSOM_INLINE vec6 program_jet(
+    int i, int j, int k, int start, int first, array<double> q, array<double> w, array<int> q_of, array<int> v_of,
+    array<int> code, array<double> numbers
+) {
 #ifdef LISSOM_SERVES_PROGRAMS
     struct jet {
-        double f, a, b, c;
+        double f, a, b, ab, bb, abb;
     };
-    // y = g(u):  y′ = g′ u′,  y″ = g″ u′² + g′ u″,  y‴ = g‴ u′³ + 3 g″ u′ u″ + g′ u‴
+    // y = g(u):  y_a = g′ u_a,  y_ab = g″ u_a u_b + g′ u_ab,  y_bb = g″ u_b² + g′ u_bb,
+    // y_abb = g‴ u_a u_b² + g″ (2 u_ab u_b + u_a u_bb) + g′ u_abb
     auto chain = [](const jet& u, double g, double g1, double g2, double g3) {
-        return jet{g, g1 * u.a, g2 * u.a * u.a + g1 * u.b,
-                   g3 * u.a * u.a * u.a + 3.0 * g2 * u.a * u.b + g1 * u.c};
+        return jet{g, g1 * u.a, g1 * u.b, g2 * u.a * u.b + g1 * u.ab, g2 * u.b * u.b + g1 * u.bb,
+                   g3 * u.a * u.b * u.b + g2 * (2.0 * u.ab * u.b + u.a * u.bb) + g1 * u.abb};
     };
-    // (u v)‴ = u‴ v + 3 u″ v′ + 3 u′ v″ + u v‴
+    // (u v)_abb = u_abb v + 2 u_ab v_b + u_a v_bb + u_bb v_a + 2 u_b v_ab + u v_abb
     auto product = [](const jet& u, const jet& v) {
-        return jet{u.f * v.f, u.a * v.f + u.f * v.a, u.b * v.f + 2.0 * u.a * v.a + u.f * v.b,
-                   u.c * v.f + 3.0 * u.b * v.a + 3.0 * u.a * v.b + u.f * v.c};
+        return jet{u.f * v.f,
+                   u.a * v.f + u.f * v.a,
+                   u.b * v.f + u.f * v.b,
+                   u.ab * v.f + u.a * v.b + u.b * v.a + u.f * v.ab,
+                   u.bb * v.f + 2.0 * u.b * v.b + u.f * v.bb,
+                   u.abb * v.f + 2.0 * u.ab * v.b + u.a * v.bb + u.bb * v.a + 2.0 * u.b * v.ab + u.f * v.abb};
     };
     auto sum = [](const jet& u, const jet& v, double sign) {
-        return jet{u.f + sign * v.f, u.a + sign * v.a, u.b + sign * v.b, u.c + sign * v.c};
+        return jet{u.f + sign * v.f, u.a + sign * v.a, u.b + sign * v.b,
+                   u.ab + sign * v.ab, u.bb + sign * v.bb, u.abb + sign * v.abb};
     };
     auto reciprocal = [&](const jet& u) {
         const double g = 1.0 / u.f;
@@ -39,11 +50,12 @@ LISSOM_INLINE vec6 program_jet(int start, double x, array<int> code, array<doubl
     for (const int* step = code.data + 2 * start; step[0] != END; step += 2) {
         const int operation = step[0], operand = step[1];
         if (operation == TIME) {
-            stack[n++] = {x, 1.0, 0.0, 0.0};
+            const double along = k < 0 ? row(w, i)[v_of.data[first + operand]] : (operand == k ? 1.0 : 0.0);
+            stack[n++] = {row(q, i)[q_of.data[first + operand]], operand == j ? 1.0 : 0.0, along, 0.0, 0.0, 0.0};
             continue;
         }
         if (operation == NUMBER) {
-            stack[n++] = {numbers.data[operand], 0.0, 0.0, 0.0};
+            stack[n++] = {numbers.data[operand], 0.0, 0.0, 0.0, 0.0, 0.0};
             continue;
         }
         if (operation <= POWER) {
@@ -56,12 +68,12 @@ LISSOM_INLINE vec6 program_jet(int start, double x, array<int> code, array<doubl
             case MULTIPLY: z = product(u, v); break;
             case DIVIDE: z = product(u, reciprocal(v)); break;
             default: {
-                if (v.a == 0.0 && v.b == 0.0 && v.c == 0.0) {
+                if (v.a == 0.0 && v.b == 0.0 && v.ab == 0.0 && v.bb == 0.0 && v.abb == 0.0) {
                     z = power(u, v.f);
                 } else {  // u^v = exp(v log u)
-                    const jet w = product(v, logarithm(u));
-                    const double g = exp(w.f);
-                    z = chain(w, g, g, g, g);
+                    const jet exponent = product(v, logarithm(u));
+                    const double g = exp(exponent.f);
+                    z = chain(exponent, g, g, g, g);
                 }
             }
             }
@@ -103,11 +115,14 @@ LISSOM_INLINE vec6 program_jet(int start, double x, array<int> code, array<doubl
         // clang-format on
         stack[n - 1] = chain(u, g, g1, g2, g3);
     }
+    const jet& z = stack[0];
     vec6 out;
-    out[0] = stack[0].f;
-    out[1] = stack[0].a;
-    out[2] = stack[0].b;
-    out[3] = stack[0].c;
+    out[0] = z.f;
+    out[1] = z.a;
+    out[2] = z.b;
+    out[3] = z.ab;
+    out[4] = z.bb;
+    out[5] = z.abb;
     return out;
 #else
     return vec6();

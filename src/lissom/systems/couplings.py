@@ -5,7 +5,18 @@ With the terms f_i of a coupling, each of one coordinate q_i,
     e = Σ f_i(q_i) − offset,   A_i = ∂e/∂q_i = f_i',   A v = Σ f_i' v_i,   A a + Ȧ v = Σ (f_i' a_i + f_i'' v_i²)   (1)
 
 and the force of the coupling on coordinate i is f_i' λ, whose derivative with respect to q_i is f_i'' λ. The rows of
-couplings follow those of the loops.
+couplings follow those of the loops. A coupling may also be one function Φ of all its coordinates:
+
+    e = Φ − offset,  A = ∇Φ,  A v = ∇Φ·v,  A a + Ȧ v = ∇Φ·a + vᵀ ∇²Φ v,  ∂(Aᵀ λ)/∂q = λ ∇²Φ                 (3)
+
+Its derivatives by q and v are ∇²Φ a + ∇³Φ(v, v) and 2 ∇²Φ v. Φ is the program of an expression, as f may be. One run of
+the program gives Φ and its derivatives along two directions (`program_jet`), with ∂_j for those by q_j:
+
+    ∂_k Φ, ∂_j ∂_k Φ;   ∇Φ·v, vᵀ ∇²Φ v, ∂_j (∇Φ·v), ∂_j (vᵀ ∇²Φ v)                                          (4)
+
+so that n coordinates take n runs for ∇Φ, n (n + 1)/2 for ∇²Φ, two for the rates, and 2 n for the derivatives of these.
+A traced function becomes such a program, too (robot/expression_programs): native code of its own would need a compiler
+for every function, has no address on GPUs, and saves little for the few operations of a constraint.
 
 A function f is a ratio, the program of an expression, or polynomials between knots. Polynomials that stand for a
 function of period p hold one period, from which others follow:
@@ -44,17 +55,42 @@ def row_count(t: Tables) -> int:
 
 
 @wp.func_native(native("program_jet"))
-def program_jet(start: int, x: wp.float64, code: wp.array(dtype=wp.int32), numbers: wp.array(dtype=wp.float64)) -> vec6:
-    """f and its first three derivatives by the program that begins at `start`, at the coordinate x; then zeros."""
+def program_jet(
+    i: int, j: int, k: int, start: int, first: int, q: Matrix, w: Matrix, q_of: wp.array(dtype=wp.int32),
+    v_of: wp.array(dtype=wp.int32), code: wp.array(dtype=wp.int32), numbers: wp.array(dtype=wp.float64),
+) -> vec6:  # fmt: skip
+    """Φ, Φ_a, Φ_b, Φ_ab, Φ_bb and Φ_abb of the program that begins at `start`, for instance i.
+
+    Its variable m is the coordinate q_of[first + m] of q. Direction a is variable j. Direction b is variable k, or, if
+    k is negative, w, whose number for variable m is v_of[first + m].
+    """
     ...
 
 
 @wp.func(inline=False)
-def term_derivatives(t: Tables, term: int, x: wp.float64) -> vec6:
-    """f of a term and its first three derivatives at the coordinate x; then zeros."""
-    if t.joint_couplings.program[term] >= 0:
-        return program_jet(t.joint_couplings.program[term], x, t.joint_couplings.code, t.joint_couplings.numbers)
+def function_jet(t: Tables, i: int, c: int, j: int, k: int, q: Matrix, w: Matrix) -> vec6:
+    """Results of program_jet for the function Φ of coupling c; j and k count the coordinates of Φ."""
+    return program_jet(
+        i, j, k, t.joint_couplings.function[c], t.joint_couplings.term_start[c], q, w, t.joint_couplings.q,
+        t.joint_couplings.v, t.joint_couplings.code, t.joint_couplings.numbers,
+    )  # fmt: skip
+
+
+@wp.func(inline=False)
+def term_derivatives(t: Tables, i: int, term: int, q: Matrix) -> vec6:
+    """f of a term and its first three derivatives at its coordinate; then zeros."""
     out = vec6()
+    if t.joint_couplings.program[term] >= 0:
+        d = program_jet(
+            i, 0, 0, t.joint_couplings.program[term], term, q, q, t.joint_couplings.q, t.joint_couplings.v,
+            t.joint_couplings.code, t.joint_couplings.numbers,
+        )  # fmt: skip
+        out[0] = d[0]
+        out[1] = d[1]
+        out[2] = d[3]
+        out[3] = d[5]
+        return out
+    x = q[i, t.joint_couplings.q[term]]
     first = t.joint_couplings.piece_start[term]
     last = t.joint_couplings.piece_start[term + 1] - 1
     if last < first:
@@ -96,14 +132,18 @@ def term_derivatives(t: Tables, term: int, x: wp.float64) -> vec6:
 
 @wp.func
 def coupling_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
-    """e of (1). Sets the status of the instance if a function has no value."""
+    """e of (1) and (3). Sets the status of the instance if a function has no value."""
     if may_have_loops():
         first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             e = -t.joint_couplings.offset[c]
-            for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
-                d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
+            if t.joint_couplings.function[c] >= 0:
+                d = function_jet(t, i, c, 0, 0, q, q)
                 e += d[0]
+            else:
+                for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
+                    d = term_derivatives(t, i, term, q)
+                    e += d[0]
             gap[i, first + c] = e
             if not wp.isfinite(e) and s.status[i] == 0:
                 s.status[i] = STATUS_COUPLING
@@ -111,19 +151,36 @@ def coupling_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
 
 @wp.func
 def coupling_rates(t: Tables, i: int, q: Matrix, v: Matrix, a: Matrix, rate: Matrix, acceleration: Matrix):
-    """A v and A a + Ȧ v of (1)."""
+    """A v and A a + Ȧ v of (1) and (3)."""
     if may_have_loops():
         first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             by_v = wp.float64(0.0)
             by_a = wp.float64(0.0)
-            for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
-                d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
-                speed = v[i, t.joint_couplings.v[term]]
-                by_v += d[1] * speed
-                by_a += d[1] * a[i, t.joint_couplings.v[term]] + d[2] * speed * speed
+            if t.joint_couplings.function[c] >= 0:
+                along_v = function_jet(t, i, c, 0, -1, q, v)
+                along_a = function_jet(t, i, c, 0, -1, q, a)
+                by_v = along_v[2]
+                by_a = along_a[2] + along_v[4]
+            else:
+                for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
+                    d = term_derivatives(t, i, term, q)
+                    speed = v[i, t.joint_couplings.v[term]]
+                    by_v += d[1] * speed
+                    by_a += d[1] * a[i, t.joint_couplings.v[term]] + d[2] * speed * speed
             rate[i, first + c] = by_v
             acceleration[i, first + c] = by_a
+
+
+@wp.func
+def slope_of(t: Tables, i: int, c: int, term: int, q: Matrix) -> wp.float64:
+    """The entry of the row A of coupling c for the coordinate of its term."""
+    if t.joint_couplings.function[c] >= 0:
+        k = term - t.joint_couplings.term_start[c]
+        d = function_jet(t, i, c, k, k, q, q)
+        return d[1]
+    d = term_derivatives(t, i, term, q)
+    return d[1]
 
 
 @wp.func
@@ -134,9 +191,8 @@ def add_coupling_forces(t: Tables, s: Scratch, i: int, q: Matrix, force: Matrix,
         first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
-                d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
                 j = t.joint_couplings.v[term]
-                tau[i, j] = tau[i, j] - d[1] * force[i, first + c]
+                tau[i, j] = tau[i, j] - slope_of(t, i, c, term, q) * force[i, first + c]
 
 
 @wp.func
@@ -145,10 +201,19 @@ def add_coupling_stiffness(t: Tables, i: int, width: int, q: Matrix, force: Matr
     if may_have_loops():
         first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
-            for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
-                d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
-                at = t.joint_couplings.v[term] * (width + 1)
-                out[i, at] = out[i, at] - d[2] * force[i, first + c]
+            begin = t.joint_couplings.term_start[c]
+            for term in range(begin, t.joint_couplings.term_start[c + 1]):
+                j = t.joint_couplings.v[term]
+                if t.joint_couplings.function[c] >= 0:
+                    for other in range(begin, term + 1):
+                        d = function_jet(t, i, c, term - begin, other - begin, q, q)
+                        k = t.joint_couplings.v[other]
+                        out[i, j * width + k] = out[i, j * width + k] - d[3] * force[i, first + c]
+                        if other < term:
+                            out[i, k * width + j] = out[i, k * width + j] - d[3] * force[i, first + c]
+                else:
+                    d = term_derivatives(t, i, term, q)
+                    out[i, j * (width + 1)] = out[i, j * (width + 1)] - d[2] * force[i, first + c]
 
 
 @wp.func
@@ -158,8 +223,7 @@ def put_coupling_rows(t: Tables, i: int, width: int, q: Matrix, out: Matrix):
         first = t.loops.row_kind.shape[0]
         for c in range(t.joint_couplings.offset.shape[0]):
             for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
-                d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
-                out[i, (first + c) * width + t.joint_couplings.v[term]] = d[1]
+                out[i, (first + c) * width + t.joint_couplings.v[term]] = slope_of(t, i, c, term, q)
 
 
 @wp.func
@@ -167,15 +231,24 @@ def put_coupling_derivatives(
     t: Tables, i: int, width: int, q: Matrix, v: Matrix, a: Matrix, A_dot: Matrix, rate_q: Matrix,
     acceleration_q: Matrix, acceleration_v: Matrix,
 ):  # fmt: skip
-    """Set the derivatives of (1), which are zero on entry: Ȧ, ∂(A v)/∂q, and those of A a + Ȧ v by q and v."""
+    """Set the derivatives of (1) and (3), zero on entry: Ȧ, ∂(A v)/∂q, and those of A a + Ȧ v by q and v."""
     first = t.loops.row_kind.shape[0]
     for c in range(t.joint_couplings.offset.shape[0]):
         for term in range(t.joint_couplings.term_start[c], t.joint_couplings.term_start[c + 1]):
-            d = term_derivatives(t, term, q[i, t.joint_couplings.q[term]])
             j = t.joint_couplings.v[term]
             at = (first + c) * width + j
-            speed = v[i, j]
-            A_dot[i, at] = d[2] * speed
-            rate_q[i, at] = d[2] * speed
-            acceleration_q[i, at] = d[2] * a[i, j] + d[3] * speed * speed
-            acceleration_v[i, at] = so3.TWO * d[2] * speed
+            if t.joint_couplings.function[c] >= 0:
+                k = term - t.joint_couplings.term_start[c]
+                along_v = function_jet(t, i, c, k, -1, q, v)
+                along_a = function_jet(t, i, c, k, -1, q, a)
+                A_dot[i, at] = along_v[3]
+                rate_q[i, at] = along_v[3]
+                acceleration_q[i, at] = along_a[3] + along_v[5]
+                acceleration_v[i, at] = so3.TWO * along_v[3]
+            else:
+                d = term_derivatives(t, i, term, q)
+                speed = v[i, j]
+                A_dot[i, at] = d[2] * speed
+                rate_q[i, at] = d[2] * speed
+                acceleration_q[i, at] = d[2] * a[i, j] + d[3] * speed * speed
+                acceleration_v[i, at] = so3.TWO * d[2] * speed
