@@ -83,7 +83,7 @@ SmallestStep = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def assemble(
     model: Model, q0: ArrayLike | None = None, *, fixed: Iterable[str | int] = (), t: float = 0.0
 ) -> np.ndarray:
-    """A configuration near q0 in which every loop is closed.
+    """A configuration near q0 in which every loop is closed, and every wheel touches its plane.
 
     Args:
         q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
@@ -327,7 +327,8 @@ def row_owner(model: Model, row: int) -> str:
 def assemble_velocities(
     model: Model, q: ArrayLike, v0: ArrayLike | None = None, *, start: str = "impulse", t: float = 0.0
 ) -> np.ndarray:
-    """Velocities that satisfy loops, couplings and prescribed motions, as at the start of a motion.
+    """Velocities that satisfy loops, couplings, skates, rolling contacts and prescribed motions, as at the start of a
+    motion.
 
     The robot moves with v0. Then the drives of joints that lie on a loop, the loops and the couplings act like an
     impulse, so that the change of velocity has the least kinetic energy. For a robot at rest these are the velocities
