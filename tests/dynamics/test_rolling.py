@@ -250,6 +250,21 @@ def test_a_flat_disc_is_refused():
             function(model.neutral())
 
 
+@pytest.mark.parametrize("steps", [{}, {"dt": 1e-3}])
+def test_a_disc_that_falls_flat_ends_the_motion(steps):
+    """The error names it, and has the motion so far."""
+    robot = ls.Robot("coin")
+    robot.add_link("coin", ls.RigidBody(1.0, inertia=(0.01, 0.01, 0.02)), ls.JointFree())
+    robot.add_rolling("rim", "coin", 0.2, axis=UP)
+    model = robot.build()
+    q = ls.assemble(model, ls.integrate(model, model.neutral(), [1.2, 0.0, 0.0, 0.0, 0.0, 0.1]))
+    with pytest.raises(ls.ConvergenceError, match=r"the disc of rolling contact 'rim' is .* from lying flat") as error:
+        ls.simulate(model, 1.0, q, **steps)
+    assert 0.2 < error.value.partial.t[-1] < 0.5
+    with pytest.raises(ls.ConvergenceError, match=r"the disc of rolling contact 'rim' is .* from lying flat"):
+        ls.rollout(model, q, np.zeros(6), dt=1e-3, steps=500)
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [

@@ -45,6 +45,7 @@ from lissom.dynamics.constraints import (
 )
 from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
+from lissom.dynamics.kinematics import forward_kinematics
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 from lissom.launch.cores import states_per_launch
@@ -321,6 +322,26 @@ def row_owner(model: Model, row: int) -> str:
         return f"coupling {model.joint_couplings.names[row - loops.row_start[-1]]!r}"
     k = int(np.searchsorted(loops.row_start, row, side="right")) - 1
     return f"{PARTS[loops.kinds[k]].word} {loops.names[k]!r}"
+
+
+def flat_disc(model: Model, q: np.ndarray, angle: float) -> str:
+    """A text that names the first disc at q (nq,) that rolls and is inclined to its plane by less than an angle [rad];
+    empty if there is none."""
+    loops = model.loops
+    discs = np.flatnonzero((loops.radius > 0.0) & loops.hinge[:, 1].any(axis=1))
+    if not len(discs):
+        return ""
+    turns = np.concatenate([forward_kinematics(model, q)[:, :3, :3], np.eye(3)[None]])  # the last one is the world
+    for k in discs:
+        wheel, plane = turns[loops.node[k]] @ loops.placement[k, :, :3, :3]
+        tilt = float(np.linalg.norm(np.cross(wheel @ loops.hinge[k, 1], plane @ loops.hinge[k, 0])))
+        if tilt < np.sin(angle):
+            far = float(np.degrees(np.arcsin(tilt)))
+            return (
+                f"the disc of rolling contact {loops.names[k]!r} is {far:.2g} degrees from lying flat on its plane, where "
+                "it touches at no single point"
+            )
+    return ""
 
 
 @over_models("q", "v0")
