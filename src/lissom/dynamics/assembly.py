@@ -337,10 +337,8 @@ def flat_disc(model: Model, q: np.ndarray, angle: float) -> str:
         tilt = float(np.linalg.norm(np.cross(wheel @ loops.hinge[k, 1], plane @ loops.hinge[k, 0])))
         if tilt < np.sin(angle):
             far = float(np.degrees(np.arcsin(tilt)))
-            return (
-                f"the disc of rolling contact {loops.names[k]!r} is {far:.2g} degrees from lying flat on its plane, where "
-                "it touches at no single point"
-            )
+            which = f"the disc of rolling contact {loops.names[k]!r}"
+            return f"{which} is {far:.2g} degrees from lying flat on its plane, where it touches at no single point"
     return ""
 
 
