@@ -239,6 +239,21 @@ def test_a_stepper_and_batches_take_the_same_steps():
     assert np.abs(rates).max() < 1e-9
 
 
+def test_batches_of_models():
+    """Two discs of different radius move as each alone does; a force in Python acts on both the same."""
+    one, other = disc(), disc().with_({"rim.radius": 0.25})
+    models = [one.build(), other.build()]
+    q = np.stack([ls.assemble(model, state(model)[0]) for model in models])
+    v = np.stack([ls.assemble_velocities(model, x, state(model)[1]) for model, x in zip(models, q)])
+    both = ls.simulate(ls.ModelBatch(models), 0.05, q, v, dt=5e-3, t_eval=[0.0, 0.05])
+    for k, model in enumerate(models):
+        alone = ls.simulate(model, 0.05, q[k], v[k], dt=5e-3, t_eval=[0.0, 0.05])
+        np.testing.assert_allclose(both.q[k], alone.q, atol=1e-12)
+    one.add_force("none", "disc", lambda t, pose, twist: 0.0 * np.asarray(twist))
+    called = ls.simulate(one.build(), 0.05, q[0], v[0], dt=5e-3, t_eval=[0.0, 0.05])
+    np.testing.assert_allclose(called.q, both.q[0], atol=1e-9)
+
+
 def test_a_flat_disc_is_refused():
     """Its point of contact is not defined."""
     robot = ls.Robot("coin")
