@@ -239,6 +239,21 @@ def test_a_stepper_and_batches_take_the_same_steps():
     assert np.abs(rates).max() < 1e-9
 
 
+def test_batches_of_models():
+    """Two discs of different radius move as each alone does; a force in Python acts on both the same."""
+    one, other = disc(), disc().with_({"rim.radius": 0.25})
+    models = [one.build(), other.build()]
+    q = np.stack([ls.assemble(model, state(model)[0]) for model in models])
+    v = np.stack([ls.assemble_velocities(model, x, state(model)[1]) for model, x in zip(models, q)])
+    both = ls.simulate(ls.ModelBatch(models), 0.05, q, v, dt=5e-3, t_eval=[0.0, 0.05])
+    for k, model in enumerate(models):
+        alone = ls.simulate(model, 0.05, q[k], v[k], dt=5e-3, t_eval=[0.0, 0.05])
+        np.testing.assert_allclose(both.q[k], alone.q, atol=1e-12)
+    one.add_force("none", "disc", lambda t, pose, twist: 0.0 * np.asarray(twist))
+    called = ls.simulate(one.build(), 0.05, q[0], v[0], dt=5e-3, t_eval=[0.0, 0.05])
+    np.testing.assert_allclose(called.q, both.q[0], atol=1e-9)
+
+
 def test_a_flat_disc_is_refused():
     """Its point of contact is not defined."""
     robot = ls.Robot("coin")
@@ -248,6 +263,21 @@ def test_a_flat_disc_is_refused():
     for function in (lambda q: ls.loop_residual(model, q), lambda q: ls.forward_dynamics(model, q, np.zeros(6))):
         with pytest.raises(ls.ShapeError, match="q: a disc that rolls lies flat on its plane"):
             function(model.neutral())
+
+
+@pytest.mark.parametrize("steps", [{}, {"dt": 1e-3}])
+def test_a_disc_that_falls_flat_ends_the_motion(steps):
+    """The error names it, and has the motion so far."""
+    robot = ls.Robot("coin")
+    robot.add_link("coin", ls.RigidBody(1.0, inertia=(0.01, 0.01, 0.02)), ls.JointFree())
+    robot.add_rolling("rim", "coin", 0.2, axis=UP)
+    model = robot.build()
+    q = ls.assemble(model, ls.integrate(model, model.neutral(), [1.2, 0.0, 0.0, 0.0, 0.0, 0.1]))
+    with pytest.raises(ls.ConvergenceError, match=r"the disc of rolling contact 'rim' is .* from lying flat") as error:
+        ls.simulate(model, 1.0, q, **steps)
+    assert 0.2 < error.value.partial.t[-1] < 0.5
+    with pytest.raises(ls.ConvergenceError, match=r"the disc of rolling contact 'rim' is .* from lying flat"):
+        ls.rollout(model, q, np.zeros(6), dt=1e-3, steps=500)
 
 
 @pytest.mark.parametrize(

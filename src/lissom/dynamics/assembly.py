@@ -45,6 +45,7 @@ from lissom.dynamics.constraints import (
 )
 from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
+from lissom.dynamics.kinematics import forward_kinematics
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 from lissom.launch.cores import states_per_launch
@@ -83,7 +84,7 @@ SmallestStep = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def assemble(
     model: Model, q0: ArrayLike | None = None, *, fixed: Iterable[str | int] = (), t: float = 0.0
 ) -> np.ndarray:
-    """A configuration near q0 in which every loop is closed.
+    """A configuration near q0 in which every loop is closed, and every wheel touches its plane.
 
     Args:
         q0: start, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
@@ -323,11 +324,30 @@ def row_owner(model: Model, row: int) -> str:
     return f"{PARTS[loops.kinds[k]].word} {loops.names[k]!r}"
 
 
+def flat_disc(model: Model, q: np.ndarray, angle: float) -> str:
+    """A text that names the first disc at q (nq,) that rolls and is inclined to its plane by less than an angle [rad];
+    empty if there is none."""
+    loops = model.loops
+    discs = np.flatnonzero((loops.radius > 0.0) & loops.hinge[:, 1].any(axis=1))
+    if not len(discs):
+        return ""
+    turns = np.concatenate([forward_kinematics(model, q)[:, :3, :3], np.eye(3)[None]])  # the last one is the world
+    for k in discs:
+        wheel, plane = turns[loops.node[k]] @ loops.placement[k, :, :3, :3]
+        tilt = float(np.linalg.norm(np.cross(wheel @ loops.hinge[k, 1], plane @ loops.hinge[k, 0])))
+        if tilt < np.sin(angle):
+            far = float(np.degrees(np.arcsin(tilt)))
+            which = f"the disc of rolling contact {loops.names[k]!r}"
+            return f"{which} is {far:.2g} degrees from lying flat on its plane, where it touches at no single point"
+    return ""
+
+
 @over_models("q", "v0")
 def assemble_velocities(
     model: Model, q: ArrayLike, v0: ArrayLike | None = None, *, start: str = "impulse", t: float = 0.0
 ) -> np.ndarray:
-    """Velocities that satisfy loops, couplings and prescribed motions, as at the start of a motion.
+    """Velocities that satisfy loops, couplings, skates, rolling contacts and prescribed motions, as at the start of a
+    motion.
 
     The robot moves with v0. Then the drives of joints that lie on a loop, the loops and the couplings act like an
     impulse, so that the change of velocity has the least kinetic energy. For a robot at rest these are the velocities

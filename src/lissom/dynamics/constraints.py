@@ -168,7 +168,8 @@ def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
         q: configuration, shape (..., nq).
     Returns:
         e, shape (..., n_rows), loop by loop: for each the rotation, then the displacement of frame A against frame B
-        [rad, m], in the axes of frame B and without the directions in which its joint is free.
+        [rad, m], in the axes of frame B and without the directions in which its joint is free. Rows of skates are zero,
+        as are those of rolling contacts but for the height of each [m].
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 (47c).
@@ -179,7 +180,7 @@ def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
 
 @over_models("q", batched=True)
 def constraint_jacobian(model: Model, q: ArrayLike) -> np.ndarray:
-    """A(q) of (1): unit rows of prescribed coordinates, then the rows of the loops.
+    """A(q) of (1): unit rows of prescribed coordinates, then the rows of loops, skates, rolling contacts and couplings.
 
     Args:
         q: configuration, shape (..., nq).

@@ -21,7 +21,7 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.model.model import Model
-from lissom.stepping.driver import Motions, coupling_at_its_end, deepest_contact, why_rejected
+from lissom.stepping.driver import Motions, deepest_contact, end_of_motion, why_rejected
 from lissom.stepping.feedback import NativeLaw
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
@@ -257,7 +257,7 @@ class FixedSteps:
         """The error of motion i of n, whose step at time t from (q, v) is not found."""
         where = f"instance {i} of {n}: " if n > 1 else ""
         text = f"{where}rollout by {self.scheme.name} stopped at t={t:g} s: {why_rejected(counts)}"
-        end = coupling_at_its_end(model, q) or coupling_at_its_end(model, integrate(model, q, self.dt * v))
+        end = end_of_motion(model, q) or end_of_motion(model, integrate(model, q, self.dt * v))
         if end:
             return ConvergenceError(f"{text}{end}")
         cure = "take a shorter dt, or one that the stiffest part of the motion allows"

@@ -113,6 +113,8 @@ def simulate(
 
         M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext + A(q)ᵀ λ,   e(q) = 0
 
+    Skates and rolling wheels add rows A(q) v = 0 without e.
+
     Args:
         duration: end time [s].
         q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Coordinates with a

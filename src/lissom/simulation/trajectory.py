@@ -107,7 +107,8 @@ class Trajectory:
         q: configurations (n, nq) [rad, m, or strain units].
         v, a: velocities and accelerations (n, nv) [unit of q per s, per s²].
         u: inputs (n, nu) [N, m, Pa or N·m, by actuator].
-        multipliers: forces of the prescribed motions, then of the loops and couplings (n, n_multipliers) [N·m, N].
+        multipliers: forces of the prescribed motions, then of the loops, skates, rolling contacts and couplings
+            (n, n_multipliers) [N·m, N].
         z: state of the controller (n, nz); nz is 0 without a state. With a sampled controller, u was computed from this
             z.
         statistics: cost of the simulation.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.dynamics.assembly import prescribed_state
+from lissom.dynamics.assembly import flat_disc, prescribed_state
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import contact_forces, present_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 LEAST_STEP = 1e-10  # smallest step, relative to the duration
 FIRST_STEP = 1e-4  # first adaptive step, relative to the duration; the error estimate determines the next ones
 NO_STEP = "Newton's method finds no step, or none is accurate enough"
+_NEAR_FLAT = 0.05  # inclination of a disc to its plane below which motions stop because of it [rad]
 _RESOLVED = 0.25  # if the relative change of the acceleration in a step is larger, â starts without a lead
 
 Inputs = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -681,9 +682,10 @@ def deepest_contact(model: Model, q: np.ndarray) -> str:
     return f"; contact {name!r} of link {link!r} is {1e3 * touching.depth[k]:.3g} mm deep"
 
 
-def coupling_at_its_end(model: Model, q: np.ndarray) -> str:
-    """The part of a message that names a coupling whose function ends near q (nq,); empty if there is none."""
-    end = model.joint_couplings.without_value(q, NEAR_END)
+def end_of_motion(model: Model, q: np.ndarray) -> str:
+    """The part of a message that names a coupling whose function ends near q (nq,), or a disc that lies almost flat on
+    its plane; empty if there is none."""
+    end = model.joint_couplings.without_value(q, NEAR_END) or flat_disc(model, q, _NEAR_FLAT)
     return f"; {end}" if end else ""
 
 
@@ -698,7 +700,7 @@ def failure(model: Model, scheme: Scheme, t: float, steps: int, why: str, q: np.
         *(["more Gauss points"] if has_rods else []),
     ]
     text = f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}"
-    deepest, end = deepest_contact(model, q), coupling_at_its_end(model, q)
+    deepest, end = deepest_contact(model, q), end_of_motion(model, q)
     if end:
         return ConvergenceError(f"{text}{end}")
     if deepest:
