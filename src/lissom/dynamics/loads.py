@@ -55,6 +55,11 @@ def rows_of_times(model: Model, times: list[float], factor: float = 1.0) -> np.n
     return table if len(distinct) == len(times) else table[[distinct[t] for t in times]]
 
 
+def steady_loads(model: Model) -> np.ndarray:
+    """`load_table` of loads that do not depend on time, (1, n_load_rows, 6)."""
+    return model.cached(("steady loads",), lambda: load_table(model, [0.0]))
+
+
 def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None:
     """Fill the `load` buffer (batch, n_load_rows, 6) of a workspace for time t, or a time for each instance [s].
 
@@ -68,7 +73,7 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
     if model.loads.varies:
         w.host["load"][:] = rows_of_times(model, np.atleast_1d(t).tolist(), factor)
     elif factor == 1.0:
-        w.host["load"][:] = model.cached(("steady loads",), lambda: load_table(model, [0.0]))
+        w.host["load"][:] = steady_loads(model)
     else:
         w.host["load"][:] = load_table(model, [0.0], factor)
     if model.forces.called:

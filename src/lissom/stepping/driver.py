@@ -400,11 +400,11 @@ def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
 
 @final
 class _RejectedSteps:
-    """Steps of one call that Newton's method rejected. They are divided into parts (see Motions).
+    """Steps of one call that Newton's method rejected. They are divided into parts (see Motions). Launches leave the
+    state at the start of a rejected step or part.
 
     Fields (one entry for each motion):
-        state: an accepted state. If no step is divided, `Motions.rows` may hold later ones.
-        step: index of the first step after `state`, or of the divided step.
+        step: index of the first step of the last launch, or of the divided step.
         taken: number of completed parts of the divided step.
         size: size of the next part [s]; 0 if no step is divided.
         t, until: start and end of the current part [s].
@@ -417,7 +417,6 @@ class _RejectedSteps:
     def __init__(self, motions: Motions, times: np.ndarray, inputs: InputsAt | None) -> None:
         self.motions, self.host, self.inputs = motions, motions.host, inputs
         self.times, self.ends, self.n_steps = times, times.copy(), times.shape[1] - 1
-        self.state = {name: x.copy() for name, x in motions.begun.items()}
         self.step, self.taken = np.zeros((2, motions.n), dtype=int)
         self.t, self.until, self.size = np.zeros((3, motions.n))
         self.is_last, self.is_lost = np.zeros((2, motions.n), dtype=bool)
@@ -444,58 +443,42 @@ class _RejectedSteps:
         return behind
 
     def _begin(self, which: np.ndarray) -> None:
-        """Begin to divide the step at which motions have stopped, and restore the state before it."""
-        k, rows = self.host["counts"][which, DONE], self.motions.rows()
-        since = k - self.step[which]
-        for name, before in (("a", "before"), ("force", "force_before")):
-            later, one = which[since > 1], which[since == 1]
-            self.state[before][one] = self.state[name][one]
-            self.state[before][later] = rows[later, k[since > 1] - 2, self.motions.parts[name]]
-        moved = which[since > 0]
-        for name, part in self.motions.parts.items():
-            self.state[name][moved] = rows[moved, k[since > 0] - 1, part]
+        """Begin to divide the step at which motions have stopped."""
+        k = self.host["counts"][which, DONE]
         self.step[which], self.taken[which], self.t[which] = k, 0, self.ends[which, k]
         self.size[which] = self.ends[which, k + 1] - self.ends[which, k]
         self.motions.put_whole(which, self.size[which])
         self._shorten(which)
 
-    def _restore(self, which: np.ndarray) -> None:
-        """Restore the last accepted states. The next launch computes a new iteration matrix, and predicts by the last
-        acceleration."""
-        rows = self._rows(which)
-        for name in NAMES:
-            self.host[name][rows] = self.state[name][rows]
-        self.host["counts"][which, HAS_MATRIX] = self.host["counts"][which, STEADY] = 0
-
-    def _rows(self, which: np.ndarray) -> np.ndarray | slice:
-        """The rows of some motions; of all motions as a slice, which takes a fifth of the time."""
-        return slice(None) if len(which) == self.motions.n else which
-
     def _shorten(self, which: np.ndarray) -> None:
-        """Divide the size of the failed step or part by four."""
-        self.size[which] *= 0.25
-        self._restore(which)
-        short = which[self.size[which] < self.motions.least]
-        self.is_lost[short] = True
-        self.motions.steps[short] += self.step[short] + self.taken[short] - self.n_steps
+        """Divide the size of the failed step or part by four. The next launch computes a new iteration matrix, and
+        predicts by the last acceleration."""
+        self.host["counts"][which, HAS_MATRIX] = self.host["counts"][which, STEADY] = 0
+        size = 0.25 * self.size[which]
+        self.size[which] = size
+        if size.min() < self.motions.least:
+            short = which[size < self.motions.least]
+            self.is_lost[short] = True
+            self.motions.steps[short] += self.step[short] + self.taken[short] - self.n_steps
 
     def _accept(self, which: np.ndarray) -> None:
         """Accept a part. The next part is twice as long."""
-        host, k, rows = self.host, self.step[which], self._rows(which)
+        host, k = self.host, self.step[which]
+        rows = slice(None) if len(which) == self.motions.n else which  # a slice takes a fifth of the time
         host["ahead"][rows] = host["a"][rows]  # else a transient of â would grow with the sizes of parts
-        for name in NAMES:
-            self.state[name][rows] = host[name][rows]
         self.taken[which] += 1
         self.t[which] = self.until[which]
         host["h"][which, k] = host["h"][which, k + 1]
         self.size[which] *= 2.0
         over = which[self.is_last[which]]
+        if not len(over):
+            return
         self.motions.steps[over] += self.taken[over] - 1
         self.step[over] += 1
         self.size[over] = 0.0
         self.motions.put_whole(over, 0.0)
         host["counts"][over, HAS_MATRIX] = 0
-        host["span"][over, :2] = np.stack([self.step[over], np.full(len(over), self.n_steps)], axis=1)
+        host["span"][over, 0], host["span"][over, 1] = self.step[over], self.n_steps
         if self.motions.time_rows is None:
             host["span"][over, 2] = 0
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.loads import laws_of_time, rows_of_times, steps_of_laws, zero_laws
+from lissom.dynamics.loads import laws_of_time, rows_of_times, steady_loads, steps_of_laws, zero_laws
 from lissom.forces.contact import anchor_row
 from lissom.forces.terms import Acting, no_memory
 from lissom.launch.buffers import ITERATIVE_COST, Buffers, register_loops
@@ -382,6 +382,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                 used = r.weights[i, k]
                 if judges and status != CONVERGED:
                     r.counts[i, IS_PLASTIC] = begins
+                    restore_start(t, x, i, b.loops)
                 c = tolerances(g.numbers[used])
                 if status == CONVERGED and (stage_stop == stages or used == 1):
                     conclude(t, x, c, b, i, size, g.numbers[used], r.counts, solve)
@@ -593,7 +594,7 @@ def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray |
     if "law_time" in host:
         host["law_time"][to] = times
     if model.n_load_rows:
-        host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
+        host["load"][to] = rows_of_times(model, times) if model.loads.varies else steady_loads(model)
     if model.n_motions:
         some = {t: k for k, t in enumerate(dict.fromkeys(times))}  # motions with cut steps have the same times
         host["motion"][to] = model.motions_over(np.array(list(some)))[[some[t] for t in times]]
