@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "static friction of joints has no slope",
+        "forces/joint_friction.py",
+        "return most * (v / size), slope * (v / size) + most * part * part / size",
+        "return most * (v / size), most * part * part / size",
+        ("tests/forces/test_joint_friction.py", "-k", "test_derivatives"),
+    ),
+    Mutation(
+        "statics leaves out the friction of joints in silence",
+        "statics/equilibrium.py",
+        "    _warn_of_joints(model)\n",
+        "",
+        ("tests/forces/test_joint_friction.py", "-k", "statics_says"),
+    ),
+    Mutation(
         "a stepper is restored to a snapshot of another model",
         "stepping/stepper.py",
         'checks.require(snapshot.of[name] == mine, "snapshot", rule',

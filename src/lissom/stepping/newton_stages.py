@@ -49,6 +49,9 @@ at its end points against it. The part of δ that is kept is the root of the lin
 
     r(Δ − δ)·δ < −½ r(Δ)·δ:   keep r(Δ)·δ/(r(Δ)·δ − r(Δ − δ)·δ)                                           (11)
 
+Dry friction of joints is nearly a jump at rest. A change from one side of it to the other is too long likewise, and
+friction is the gradient of a potential of the velocities.
+
 A stage runs in parts: begin, residual, matrix, solve, correct and decide. The step kernel runs through them, or pauses
 after each part if a force needs Python.
 
@@ -78,6 +81,8 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from lissom.forces import joint_friction
+from lissom.forces.terms import TERMS
 from lissom.lie import so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
@@ -234,6 +239,7 @@ FAINT = wp.constant(wp.float64(1e-6))  # a smaller part than this of all normal 
 UPHILL = wp.constant(wp.float64(0.5))  # of (11)
 LEAST_KEPT = wp.constant(wp.float64(0.05))  # smallest part of a change that is kept
 MOST_CUTS = wp.constant(wp.float64(12.0))  # largest number of changes of a stage that are cut
+FRICTION = wp.constant(wp.int32(TERMS.index(joint_friction.TERM)))  # place of its tables
 DAMPED_STARTS = wp.constant(3)
 MOST_DAMPED = wp.constant(wp.float64(60.0))  # largest number of changes from one start
 LEAST_PART = wp.constant(wp.float64(2.0**-12))  # smallest fraction of a change
@@ -388,8 +394,9 @@ def has_near_pairs(s: Scratch, i: int) -> bool:
 
 @wp.func(inline=False)
 def part_kept(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> wp.float64:
-    """The part of the last change δ that is kept, by (11), of robots with near pairs."""
-    if not has_near_pairs(s, i) or x.notes[i, CUTS] >= MOST_CUTS:
+    """The part of the last change δ that is kept, by (11), of robots with near pairs or dry friction of joints."""
+    jumps = has_near_pairs(s, i) or t.terms[FRICTION].index.shape[0] > 0
+    if not jumps or x.notes[i, CUTS] >= MOST_CUTS:
         return so3.ONE
     slope = wp.float64(0.0)
     for j in range(t.nv):
