@@ -82,10 +82,9 @@ def test_an_elliptic_trammel():
         robot.add_link(name, ls.RigidBody(0.7, (0, 0, 0), np.zeros((3, 3))), ls.JointPrismatic(axis))
     robot.add_coupling("rod", ["x", "y"], function=ls.Expression("sqrt(x**2 + y**2)", "x, y"), offset=0.4)
     model = robot.build()
-    with pytest.raises(ls.ConvergenceError, match="coupling 'rod'"):
-        ls.assemble(model, [0.3, 0.0], fixed=["x"])  # y moves along the circle there
-    q = ls.assemble(model, [0.3, 0.1], fixed=["x"])
-    assert q[0] == 0.3 and abs(q[1]) == pytest.approx(np.sqrt(0.4**2 - 0.3**2), rel=1e-12)
+    for y in (0.1, 0.0):  # at y = 0 the constraint has no slope in y
+        q = ls.assemble(model, [0.3, y], fixed=["x"])
+        assert q[0] == 0.3 and abs(q[1]) == pytest.approx(np.sqrt(0.4**2 - 0.3**2), rel=1e-12)
     rate, angle = 2.0, np.array([0.3, 0.3 + 2.0])
     q, v = 0.4 * np.array([np.cos(0.3), np.sin(0.3)]), 0.8 * np.array([-np.sin(0.3), np.cos(0.3)])
     motion = ls.simulate(model, 1.0, q, v, rtol=1e-11, atol=1e-13)
