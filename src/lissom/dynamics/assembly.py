@@ -250,7 +250,7 @@ def _steps_by_rows(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np
 
     def step(q: np.ndarray, e: np.ndarray, damping: float) -> np.ndarray:
         U, size, V = np.linalg.svd(_rows(model, q) * weights / units[:, None], full_matrices=False)
-        along = size / (size**2 + damping * max(size[0], 1e-300) ** 2)
+        along = size / (size**2 + damping * max(size[0], 1e-150) ** 2)  # its square is no zero
         return -weights * (V.T @ (along * (U.T @ (e / units))))
 
     return units, step
