@@ -9,7 +9,7 @@ import pytest
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
-from lissom.forces.terms import TERMS, acting_on
+from lissom.forces.terms import SHARED, TERMS, acting_on
 from lissom.launch.compiling import kernel_for
 from lissom.lie.types import CONTACTS, FEATURES, RIGID
 from lissom.model.redesign import described
@@ -120,6 +120,13 @@ def test_kernels_are_shared():
     assert kernel is not kernel_for(inverse_dynamics_kernel, touching.build())
 
 
+@pytest.fixture
+def own_kernels(monkeypatch):
+    """Robots have kernels with what they need alone, as they have for users."""
+    monkeypatch.delenv(SHARED, raising=False)
+
+
+@pytest.mark.usefixtures("own_kernels")
 def test_robots_beyond_plain_ones_share_their_kernels():
     """A free joint, a loop, a straight tendon, an elastic one: kernels of plain robots serve none of it, others all."""
     point = [ls.PathPoint(None, (0.0, 0.0, 1.0)), ls.PathPoint("ball", (0.0, 0.0, 0.1))]
@@ -133,6 +140,7 @@ def test_robots_beyond_plain_ones_share_their_kernels():
     assert shared == {(FEATURES,)} and acting_on(ball(ls.JointRevolute()).build()).kinds == ()
 
 
+@pytest.mark.usefixtures("own_kernels")
 def test_robots_that_only_touch_get_kernels_of_their_own():
     """A loop, a straight tendon, a spring or a fluid beside the contact gets those that serve all robots."""
     robots = [ball(ls.JointFree()) for _ in range(5)]
@@ -146,6 +154,7 @@ def test_robots_that_only_touch_get_kernels_of_their_own():
     assert found[0] == (CONTACTS, RIGID) and set(found[1:]) == {(FEATURES,)}
 
 
+@pytest.mark.usefixtures("own_kernels")
 def test_rigid_robots_that_touch_have_kernels_without_rods():
     """A rod, a spring of a spherical joint, a load or an input gives the kernels of all robots that touch."""
     springy = ls.JointSpherical(stiffness=1.0)

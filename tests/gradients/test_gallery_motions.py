@@ -83,6 +83,7 @@ ROBOTS = {
     "arm with a gripper": ("hybrid_arm", lambda: example("hybrid_arm").build(driven=False)),
     "learned finger": ("learned_map", learned),
     "arm of three bodies": ("shape_regulation", lambda: example("shape_regulation").build()),
+    "snakeboard": ("wheels", lambda: example("wheels").snakeboard().build()),
     "soft-tipped arm": ("soft_tipped_arm", lambda: example("soft_tipped_arm").build(native=True)),
 }
 # where differences need other moves than those of the others, or steps of another size [s]: moves are small where the

@@ -304,7 +304,8 @@ def rollout(
         method: "sdirk", "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "esdirk", or the Scheme that
             one of the functions of these names returns. Inputs jump between steps: "sdirk" begins with q and v alone
             and is of second order. Schemes that begin with the acceleration of the last step, which belongs to the
-            input before, are of first order then; "generalized_alpha" takes 0.6 of the time.
+            input before, are of first order then; "generalized_alpha" takes 0.6 of the time. With loops, skates or
+            wheels "sdirk" is of first order, since rollouts hold positions alone: take "generalized_alpha" there.
         every: number of steps between stored states. Derivatives compute the other states once more, which takes the
             time of one more motion and memory for that number of steps.
         tolerance: largest error of Newton's method, relative to a step [-].

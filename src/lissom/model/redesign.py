@@ -203,7 +203,7 @@ def _node_rows(
 ) -> Any:
     """The tables of nodes, of which some rows have other numbers. Their bases have not changed."""
     found = {item.name: getattr(tables, item.name) for item in fields(tables)} | {"base": base}
-    for name in names:
+    for name in names if rows else ():  # a joint without motion has no node of its own
         found[name] = found[name].copy()
         of_node = "G" if name == "placement" else name
         found[name][rows] = [getattr(nodes[k], of_node) for k in rows]
