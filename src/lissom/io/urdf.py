@@ -366,7 +366,9 @@ class _Reader:
     def _losses(self, element: Element, kind: str) -> dict[str, Any]:
         """Damping and dry friction of a joint; empty without them."""
         dynamics, found = element.find("dynamics"), {}
-        for name in ("damping", "friction") if dynamics is not None else ():
+        if dynamics is None:
+            return found
+        for name in ("damping", "friction"):
             value, where = dynamics.number(name, 0.0), f"{element.title} (line {dynamics.line})"
             if value < 0.0:
                 error = dynamics.error(f"{element.title}: {name} must be >= 0 (got {value:g})")
