@@ -36,7 +36,7 @@ from lissom.errors import ConvergenceError
 from lissom.model.model import Model
 from lissom.simulation.step_monitor import StepMonitor
 from lissom.stepping.contact_search import ContactSearch
-from lissom.stepping.driver import LEG, restored, with_checkpoint
+from lissom.stepping.driver import LEG, end_of_motion, restored, with_checkpoint
 from lissom.stepping.state import StateDerivative
 
 
@@ -235,10 +235,15 @@ def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: i
     try:
         why = solver.step()
     except (FloatingPointError, np.linalg.LinAlgError) as error:
-        raise _scipy_failure(method, t, steps, f.left_span or str(error)) from error
+        raise _scipy_failure(method, t, steps, _reason(f, solver.y, error)) from error
     if solver.status == "failed":
-        raise _scipy_failure(method, t, steps, f.left_span or str(why))
+        raise _scipy_failure(method, t, steps, _reason(f, solver.y, why))
     f.not_finite, f.left_span = 0, ""
+
+
+def _reason(f: StateDerivative, x: np.ndarray, why: object) -> str:
+    """Why no step leads on from the state x: the end of a function or a disc that falls flat, or what the solver says."""
+    return f.left_span or f"{why}{end_of_motion(f.model, x[: f.model.nq])}"
 
 
 def _scipy_failure(method: str, t: float, steps: int, why: str) -> ConvergenceError:
@@ -372,7 +377,7 @@ class _CvodeRun:
         while self.t < stop and self.monitor.count <= _MAX_STEPS and self.steps < leg:
             result = _guarded(f, self.t, self.steps, solver.step, stop, method="onestep", tstop=stop)
             if not result.success or not np.isfinite(result.y).all():
-                raise _cvode_failure(self.t, self.steps, f.left_span or str(result.message))
+                raise _cvode_failure(self.t, self.steps, _reason(f, self.x, result.message))
             t = float(np.ravel(result.t)[-1])
             x = np.array(result.y, dtype=np.float64).reshape(-1, len(self.x))[-1]
             contact = f.first_contact(self.search, np.array((self.t, t)), np.array((self.x, x))) if t > self.t else None
