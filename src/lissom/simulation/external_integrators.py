@@ -242,7 +242,7 @@ def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: i
 
 
 def _reason(f: StateDerivative, x: np.ndarray, why: object) -> str:
-    """Why no step leads on from the state x: the end of a function or a disc that falls flat, or what the solver says."""
+    """Why no step leads on from the state x: a function that ends, a disc that falls flat, or what the solver says."""
     return f.left_span or f"{why}{end_of_motion(f.model, x[: f.model.nq])}"
 
 
