@@ -39,3 +39,17 @@ def test_fused_steps_are_the_separate_ones(base, stick):
     np.testing.assert_allclose(fused.v, apart.v, atol=1e-9)
     np.testing.assert_allclose(fused.anchors, apart.anchors, atol=1e-9)
     assert np.isfinite(fused.anchors).any() == bool(stick)
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau", "dop853"])
+def test_forces_in_python_on_a_body_that_tumbles(method):
+    """Solvers of other libraries let the length of a quaternion drift between steps; a force in Python does not stop
+    there, and its motion is that of the library's own steps."""
+    robot = ls.Robot("thrown")
+    robot.add_link("body", ls.RigidBody.box(0.1, 0.1, 0.1, density=1e3), ls.JointFree())
+    robot.add_force("draught", "body", lambda t, g, eta: np.array([0.01, 0.02, 0.0, 0.1, 0.0, 0.0]))
+    model = robot.build()
+    v0 = [5.0, 1.0, 2.0, 0.0, 0.0, 0.0]
+    ends = [ls.simulate(model, 1.0, v0=v0, method=name, rtol=1e-8, atol=1e-10).q[-1] for name in (method, "esdirk")]
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-6)
+    assert np.linalg.norm(ends[0][:4]) == pytest.approx(1.0, abs=1e-12)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.actuation import custom_actuation
-from lissom.dynamics.configuration import integrate
+from lissom.dynamics.configuration import integrate, unit_quaternions
 from lissom.dynamics.kinematics import node_motion
 from lissom.errors import ShapeError, check_kept
 from lissom.launch.workspace import Workspace
@@ -97,7 +97,7 @@ def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.
     Raises:
         ShapeError: the force, the expected and the received shape.
     """
-    called = model.forces.called
+    called, q = model.forces.called, unit_quaternions(model, q)  # solvers of other libraries let their lengths drift
     poses, twists = node_motion(model, q, v)
     times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
     out = np.zeros((len(q), len(called), 6))
@@ -147,7 +147,7 @@ def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tup
     Returns:
         −Σ Jᵀ ∂F/∂q in the tangent space, and −Σ Jᵀ ∂F/∂v, each (nv, nv).
     """
-    n = model.nv
+    n, q = model.nv, unit_quaternions(model, q)
     moves, rest = _DIFFERENCE_STEP * np.diag(model.dofs.scale), np.zeros((2 * n, n))
     ends = np.vstack([moves, -moves])
     by_pose = called_wrenches(model, integrate(model, q, np.vstack([ends, rest])), v + np.vstack([rest, ends]), t)

@@ -112,7 +112,7 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
         return False
     try:
-        node_motion(model, q, v)
+        node_motion(model, unit_quaternions(model, q), v)
     except ShapeError:
         return False
     return True
