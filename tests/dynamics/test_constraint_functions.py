@@ -328,6 +328,7 @@ def test_wrong_functions_are_named(function, text):
     ("spring", [[0, 0], [1, 1]]),
 ])  # fmt: skip
 def test_other_laws_beside_a_function_are_refused(name, value):
+    """Ratios, springs, dampers, stops and spans belong to sums of functions."""
     with pytest.raises(ls.ModelError, match=f"coupling 'curve': {name}: must be left out where there is a function"):
         particle(CIRCLE, **{name: value}).build()
 
