@@ -227,7 +227,7 @@ def test_a_full_disk(tmp_path):
     resource = pytest.importorskip("resource", reason="the system limits no files")
     limits, options = resource.getrlimit(resource.RLIMIT_FSIZE), {"method": "generalized_alpha", "dt": 1e-3, "u": [0.5]}
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, limits[1]))
         with pytest.raises(OSError, match="File too large"):
             ls.simulate(arm(), 3.0, out=tmp_path / "out", flush=0, **options)
     finally:

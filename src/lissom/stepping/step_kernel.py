@@ -319,6 +319,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                 t, s, x, m, i, r.h[i, 1], r.adaptive[i, NEXT], part == LAST_JUDGE, divides, g.gravity[0], r.counts
             )
             status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
+            r.pause[i, 3] = verdict  # read by python_stages; each pause writes its own row there
         for n in range(g.span[i, 0], wp.where(pauses != 0 and part >= NOTE, g.span[i, 0], g.span[i, 1])):
             if status == CONVERGED and (not is_adaptive or r.adaptive[i, NOW] < r.adaptive[i, STOP]):
                 k = int(n)
