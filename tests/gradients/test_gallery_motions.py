@@ -42,6 +42,13 @@ def learned():
 
 
 # by the example that makes it: name, what makes the model or it and its start
+
+
+def at_neutral(model):
+    """A robot without an equilibrium of its own, and the place from which it starts."""
+    return model, model.neutral()
+
+
 ROBOTS = {
     "cdm": ("robots/cdm.yaml cdm cdm_tracking", lambda: from_file("cdm")),
     "hybrid arm": ("robots/hybrid_arm.yaml", lambda: from_file("hybrid_arm")),
@@ -83,7 +90,7 @@ ROBOTS = {
     "arm with a gripper": ("hybrid_arm", lambda: example("hybrid_arm").build(driven=False)),
     "learned finger": ("learned_map", learned),
     "arm of three bodies": ("shape_regulation", lambda: example("shape_regulation").build()),
-    "snakeboard": ("wheels", lambda: example("wheels").snakeboard().build()),
+    "snakeboard": ("wheels", lambda: at_neutral(example("wheels").snakeboard().build())),
     "soft-tipped arm": ("soft_tipped_arm", lambda: example("soft_tipped_arm").build(native=True)),
 }
 # where differences need other moves than those of the others, or steps of another size [s]: moves are small where the
