@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from forces.exact_distances import distance
 from robots import random_placement
+from scipy.spatial.transform import Rotation
 
 import lissom as ls
 
@@ -23,10 +24,10 @@ def rod():
     return ls.Rod(0.5, section, ls.BasisLegendre(torsion=1, bending_y=2, bending_z=2, elongation=1), material, None, 5)
 
 
-def moved(x, y, z):
-    """4x4 of a displacement."""
+def moved(x=0.0, y=0.0, z=0.0, turn=(0.0, 0.0, 0.0)):
+    """The pose (4, 4) of a displacement after a turn by a rotation vector."""
     g = np.eye(4)
-    g[:3, 3] = x, y, z
+    g[:3, :3], g[:3, 3] = Rotation.from_rotvec(turn).as_matrix(), (x, y, z)
     return g
 
 

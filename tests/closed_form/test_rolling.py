@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from touching_robots import moved
 
 import lissom as ls
 from lissom.robot.constraints import RowKind
@@ -13,13 +14,6 @@ from lissom.robot.constraints import RowKind
 G = 9.81
 UP = np.array([0.0, 0.0, 1.0])
 EXACT = {"method": "dop853", "rtol": 1e-11, "atol": 1e-12}
-
-
-def at(x=0.0, y=0.0, z=0.0, turn=(0.0, 0.0, 0.0)):
-    """A placement: a position and a rotation vector."""
-    g = np.eye(4)
-    g[:3, :3], g[:3, 3] = Rotation.from_rotvec(turn).as_matrix(), (x, y, z)
-    return g
 
 
 def integrated(rates, end, start):
@@ -97,7 +91,7 @@ def coin(tilt=(0.0, 0.0, 0.0)):
     turn = Rotation.from_rotvec(tilt)
     robot = ls.Robot("coin", gravity=turn.apply(-G * UP))
     robot.add_link("coin", ls.RigidBody(COIN, inertia=(ACROSS, ACROSS, AXIAL)), ls.JointFree())
-    robot.add_rolling("rim", "coin", RADIUS, axis=UP, placement=at(0.2, -0.1, 0.3, tilt))
+    robot.add_rolling("rim", "coin", RADIUS, axis=UP, placement=moved(0.2, -0.1, 0.3, tilt))
     return robot.build()
 
 
@@ -131,7 +125,7 @@ def coin_start():
 
 def coin_state(y, tilt):
     """q and v of the model in a state of `coin_rates`."""
-    plane = at(0.2, -0.1, 0.3, tilt)
+    plane = moved(0.2, -0.1, 0.3, tilt)
     R, w, x = y[:9].reshape(3, 3), y[9:12], plane[:3, :3] @ y[12:] + plane[:3, 3]
     speed = np.cross(lever(R[:, 2], w)[0], w)
     quaternion = Rotation.from_matrix(plane[:3, :3] @ R).as_quat()[[3, 0, 1, 2]]
@@ -179,7 +173,7 @@ def test_ball_on_a_slope():
     slope, r, m = 0.3, 0.1, 0.7
     robot = ls.Robot("ball")
     robot.add_link("ball", ls.RigidBody(m, inertia=(0.4 * m * r**2,) * 3), ls.JointFree())
-    robot.add_rolling("slope", "ball", r, placement=at(turn=(0.0, slope, 0.0)))
+    robot.add_rolling("slope", "ball", r, placement=moved(turn=(0.0, slope, 0.0)))
     model = robot.build()
     q = ls.assemble(model, model.neutral())
     motion = ls.simulate(model, 1.0, q, **EXACT)
@@ -198,7 +192,7 @@ def test_ball_on_a_turntable():
     """A solid ball on a plane that turns with Ω about the vertical goes round a circle with 2/7 Ω."""
     r, m, speed = 0.1, 0.7, 1.5
     robot = ls.Robot("table")
-    robot.add_link("table", ls.RigidBody(5.0, inertia=(1.0, 1.0, 2.0)), ls.JointRevolute(UP), placement=at(z=0.4))
+    robot.add_link("table", ls.RigidBody(5.0, inertia=(1.0, 1.0, 2.0)), ls.JointRevolute(UP), placement=moved(z=0.4))
     robot.add_joint_motion("drive", "table", position=ls.Expression(f"{speed}*t", "t"))
     robot.add_link("ball", ls.RigidBody(m, inertia=(0.4 * m * r**2,) * 3), ls.JointFree())
     robot.add_rolling("plane", "ball", r, ground="table")
@@ -227,8 +221,8 @@ def test_snake_of_three_links():
     bent = "0.4 + 0.5*sin(2*t)", "-0.5 + 0.4*cos(2*t)"
     robot.add_link("middle", body, ls.JointPlanar())
     for name, side in (("front", 1.0), ("rear", -1.0)):
-        robot.add_link(f"{name}_turn", None, ls.JointRevolute(UP), "middle", placement=at(side * LENGTH / 2))
-        robot.add_link(name, body, parent=f"{name}_turn", placement=at(side * LENGTH / 2))
+        robot.add_link(f"{name}_turn", None, ls.JointRevolute(UP), "middle", placement=moved(side * LENGTH / 2))
+        robot.add_link(name, body, parent=f"{name}_turn", placement=moved(side * LENGTH / 2))
         robot.add_joint_motion(name, f"{name}_turn", position=ls.Expression(bent[name == "rear"], "t"))
     for name in ("middle", "front", "rear"):
         robot.add_skate(name, name, (0, 1, 0))
@@ -264,19 +258,19 @@ def car(is_free, arm=False):
     robot = ls.Robot("car")
     joint, height = (ls.JointFree(), 0.0) if is_free else (ls.JointPlanar(), WHEEL)
     base = ls.RigidBody(3.0, com=(0.05, 0, 0), inertia=(0.03, 0.03, 0.05))
-    robot.add_link("base", base, joint, placement=at(z=height))
+    robot.add_link("base", base, joint, placement=moved(z=height))
     for name, side in (("left", 1.0), ("right", -1.0)):
         robot.add_link(name, ls.RigidBody(0.3, inertia=(5e-4, 9e-4, 5e-4)), ls.JointRevolute((0, 1, 0)), "base",
-                       placement=at(y=side * TRACK))  # fmt: skip
+                       placement=moved(y=side * TRACK))  # fmt: skip
         robot.add_joint_actuator(name, name)
         robot.add_rolling(name, name, WHEEL, axis=(0, 1, 0), height=is_free)
     ball = ls.RigidBody(0.1, inertia=(0.4 * 0.1 * CASTER**2,) * 3)
-    robot.add_link("caster", ball, ls.JointSpherical(), "base", placement=at(0.12, 0.0, CASTER - WHEEL))
+    robot.add_link("caster", ball, ls.JointSpherical(), "base", placement=moved(0.12, 0.0, CASTER - WHEEL))
     robot.add_rolling("caster", "caster", CASTER, height=is_free)
     if arm:
         rubber = ls.Material(young=5e6, poisson=0.45, density=1100.0, damping_time=0.05)
         rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1, bending_z=1), rubber)
-        robot.add_link("arm", rod, parent="base", placement=at(z=0.05, turn=(0.0, -np.pi / 2, 0.0)))
+        robot.add_link("arm", rod, parent="base", placement=moved(z=0.05, turn=(0.0, -np.pi / 2, 0.0)))
     return robot
 
 
@@ -318,7 +312,7 @@ def test_a_car_with_a_soft_arm_drives_a_circle():
     table = ls.Robot("table")
     table.add_link("disc", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0)), ls.JointRevolute(UP))
     table.links["arm"] = ls.Link("arm", robot.links["arm"].body, parent="disc",
-                                 placement=at(y=-speed / turn, z=0.05, turn=(0.0, -np.pi / 2, 0.0)))  # fmt: skip
+                                 placement=moved(y=-speed / turn, z=0.05, turn=(0.0, -np.pi / 2, 0.0)))  # fmt: skip
     steady = table.build()
     rest = ls.solve_statics(steady, v=[turn, *np.zeros(steady.nv - 1)])
     bent = rest.q[1:]

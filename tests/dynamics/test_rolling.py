@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
+from touching_robots import moved
 
 import lissom as ls
 from lissom.dynamics.constraints import run_constraints
@@ -13,13 +13,7 @@ from lissom.launch.workspace import independent_rows
 UP = (0.0, 0.0, 1.0)
 
 
-def at(position=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)):
-    g = np.eye(4)
-    g[:3, :3], g[:3, 3] = Rotation.from_rotvec(turn).as_matrix(), position
-    return g
-
-
-PLANE = at((1.0, 0.2, -0.1), (0.2, -0.1, 0.3))
+PLANE = moved(1.0, 0.2, -0.1, (0.2, -0.1, 0.3))
 
 
 def disc():

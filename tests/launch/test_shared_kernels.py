@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from gradients.moving_robots import ROBOTS, start
+from touching_robots import moved
 
 import lissom as ls
 from lissom.forces.terms import SHARED, acting_on
@@ -12,8 +13,8 @@ def boxes():
     """Two boxes that fall on a floor and on each other."""
     robot = ls.Robot("boxes")
     for name, height in (("lower", 0.06), ("upper", 0.15)):
-        placement = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, height], [0, 0, 0, 1]])
-        robot.add_link(name, ls.RigidBody.box(0.1, 0.1, 0.05, density=1000), ls.JointFree(), placement=placement)
+        body = ls.RigidBody.box(0.1, 0.1, 0.05, density=1000)
+        robot.add_link(name, body, ls.JointFree(), placement=moved(z=height))
     robot.add_contact("floor", ls.EVERYTHING, ls.ShapePlane())
     robot.add_mutual_contacts()
     return robot
@@ -24,8 +25,7 @@ def pressed():
     robot = ls.Robot("pressed")
     material = ls.Material(young=1e6, density=1e3, damping_time=0.01)
     rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=2, bending_z=1), material)
-    placement = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.02], [0, 0, 0, 1]])
-    robot.add_link("arm", rod, ls.JointRevolute((0, 1, 0)), placement=placement)
+    robot.add_link("arm", rod, ls.JointRevolute((0, 1, 0)), placement=moved(z=0.02))
     robot.add_contact("floor", "arm", ls.ShapePlane())
     return robot
 

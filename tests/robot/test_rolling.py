@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 from robot_descriptions import assert_same, round_trip
+from touching_robots import moved
 
 import lissom as ls
-
-
-def at(*position):
-    g = np.eye(4)
-    g[:3, 3] = position
-    return g
 
 
 def cart():
@@ -24,8 +19,8 @@ def cart():
     robot.add_link("ball", body, ls.JointFree())
     robot.add_skate("blade", "rod", (0, 1, 0), point=(0.0, 0.01, 0.02), s=0.5)
     robot.add_skate("clip", "ball", (1, 0, 0), ground="rod", s_ground=0.25)
-    robot.add_rolling("tread", "wheel", 0.1, axis=(0, 1, 0), centre=(0.0, 0.01, 0.0), placement=at(0.0, 0.0, -0.1))
-    robot.add_rolling("plate", "ball", 0.05, ground="base", s_ground=1.0, placement=at(0.0, 0.0, 0.2), height=False)
+    robot.add_rolling("tread", "wheel", 0.1, axis=(0, 1, 0), centre=(0.0, 0.01, 0.0), placement=moved(0.0, 0.0, -0.1))
+    robot.add_rolling("plate", "ball", 0.05, ground="base", s_ground=1.0, placement=moved(0.0, 0.0, 0.2), height=False)
     return robot
 
 
@@ -92,10 +87,10 @@ def test_attach_moves_the_ground():
     there."""
     big = ls.Robot("big")
     big.add_link("table", ls.RigidBody(5.0, inertia=(1.0, 1.0, 1.0)), ls.JointFree())
-    big.attach(cart(), "table", at(0.1, 0.2, 0.3), prefix="a_")
+    big.attach(cart(), "table", moved(0.1, 0.2, 0.3), prefix="a_")
     assert big.skates["a_blade"].ground == "table" and big.skates["a_clip"].ground == "a_rod"
     assert big.rolling["a_tread"].ground == "table" and big.rolling["a_plate"].ground == "a_base"
-    np.testing.assert_allclose(big.rolling["a_tread"].placement, at(0.1, 0.2, 0.2))
+    np.testing.assert_allclose(big.rolling["a_tread"].placement, moved(0.1, 0.2, 0.2))
     model, own = big.build(), cart().build()
     rng = np.random.default_rng(0)
     q = ls.integrate(own, own.neutral(), 0.3 * rng.normal(size=own.nv))
