@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.forces.springs import bound_to_coordinates, no_law_of_user
 from lissom.forces.term import Term
 from lissom.lie import so3
 from lissom.model.model import Model
-from lissom.model.tables import Tables, TermRows
-from lissom.passes.columns import Columns, Matrix
-from lissom.passes.scratch import SPRINGS, Scratch
+from lissom.model.tables import TermRows
+from lissom.passes.scratch import SPRINGS
 from lissom.robot.joints import friction_numbers, has_friction
 
 
 @wp.func
-def friction_of(rows: TermRows, e: int, v: wp.float64):
-    """−f of (1) of coordinate e of the table, and its derivative (2)."""
+def friction_of(rows: TermRows, e: int, x: wp.float64, v: wp.float64, law: wp.Function):
+    """−f of (1) of row e of the table, and its derivatives by the coordinate, 0, and by its rate (2)."""
     most = rows.number[e, 0]
     slope = so3.ZERO
     if rows.number[e, 1] != so3.ZERO:
@@ -45,48 +45,20 @@ def friction_of(rows: TermRows, e: int, v: wp.float64):
     v_s = rows.number[e, 3]
     size = wp.sqrt(v * v + v_s * v_s)
     part = v_s / size
-    return most * (v / size), slope * (v / size) + most * part * part / size
+    return most * (v / size), so3.ZERO, slope * (v / size) + most * part * part / size
 
 
 def _bound(place: Any) -> dict[str, Any]:
-    @wp.func(module="unique")
-    def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
-        rows = t.terms[place]
-        for e in range(rows.index.shape[0]):
-            j = rows.index[e, 0]
-            f, _f_v = friction_of(rows, e, v[i, j])
-            tau[i, j] = tau[i, j] + f
-
-    @wp.func(module="unique")
-    def stiffen(
-        t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64,
-        by_v: wp.float64, out: Matrix,
-    ):  # fmt: skip
-        rows = t.terms[place]
-        for e in range(rows.index.shape[0]):
-            j = rows.index[e, 0]
-            _f, f_v = friction_of(rows, e, v[i, j])
-            at = j * x.width + j
-            out[i, at] = out[i, at] + by_v * f_v
-
-    @wp.func(module="unique")
-    def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, tau: Matrix):
-        rows = t.terms[place]
-        for e in range(rows.index.shape[0]):
-            j = rows.index[e, 0]
-            _f, f_v = friction_of(rows, e, v[i, j])
-            tau[i, j] = tau[i, j] + f_v * dv[i, j]
-
-    return {"force": force, "stiffen": stiffen, "change": change}
+    return bound_to_coordinates(place, no_law_of_user, friction_of)
 
 
 def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """The velocity coordinate (n, 1) of each coordinate of a joint with friction, and its F, F_s − F, v_f and v_s,
-    (n, 4)."""
-    index, numbers = [np.zeros((0, 1), dtype=np.int32)], [np.zeros((0, 4))]
+    """Each coordinate of a joint with friction, in v and in q (n, 2), and its F, F_s − F, v_f and v_s (n, 4)."""
+    index, numbers = [np.zeros((0, 2), dtype=np.int32)], [np.zeros((0, 4))]
     for name, joint, first in zip(model.links.names, model.links.joint, model.links.v_start.tolist()):
         rows = friction_numbers(joint, f"link {name!r} > joint")
-        index.append(first + np.arange(len(rows), dtype=np.int32)[:, None])
+        own = first + np.arange(len(rows), dtype=np.int32)
+        index.append(np.stack([own, model.dofs.q[own]], axis=1).astype(np.int32))
         numbers.append(rows)
     return np.vstack(index), np.vstack(numbers)
 

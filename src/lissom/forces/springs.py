@@ -333,7 +333,14 @@ def _bound_to_laws_of_joints(place: Any, *functions: Any) -> dict[str, Any]:
     return _bound_to_joints(place, no_law_of_user, law_of)
 
 
-def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
+def bound_to_coordinates(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
+    """The functions of a term that adds f of one law to each row of its tables, without energy.
+
+    Args:
+        law_of: function (rows, e, x, ẋ, law) that returns f of row e and its derivatives with respect to x and ẋ. The
+            first two integers of a row are the coordinate in v and in q.
+    """
+
     @wp.func(module="unique")
     def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
         rows = t.terms[place]
@@ -362,6 +369,10 @@ def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
             _f, f_x, f_rate = law_of(rows, e, q[i, rows.index[e, 1]], v[i, j], law)
             tau[i, j] = tau[i, j] + f_x * dq[i, j] + f_rate * dv[i, j]
 
+    return {"force": force, "stiffen": stiffen, "change": change}
+
+
+def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
     @wp.func(module="unique")
     def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
         total = wp.float64(0.0)
@@ -373,7 +384,7 @@ def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
             total += spring_energy_of(rows, e, x - rows.number[e, 5], law)
         return total
 
-    return {"force": force, "stiffen": stiffen, "change": change, "energy": energy}
+    return {**bound_to_coordinates(place, law, law_of), "energy": energy}
 
 
 def _joint_laws(model: Model) -> list[tuple[int, Any]]:
