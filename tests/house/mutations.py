@@ -18,8 +18,8 @@ MUTATIONS = (
     Mutation(
         "static friction of joints has no slope",
         "forces/joint_friction.py",
-        "return most * (v / size), slope * (v / size) + most * part * part / size",
-        "return most * (v / size), most * part * part / size",
+        "return most * (v / size), so3.ZERO, slope * (v / size) + most * part * part / size",
+        "return most * (v / size), so3.ZERO, most * part * part / size",
         ("tests/forces/test_joint_friction.py", "-k", "test_derivatives"),
     ),
     Mutation(
