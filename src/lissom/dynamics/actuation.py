@@ -423,14 +423,25 @@ def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> n
     return channel_sizes(model, q, u)[..., model.channels.is_tendon]
 
 
-def input_force(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> np.ndarray:
-    """Generalised force of all inputs, B T of (4) and (8), at states q (n, nq), v (n, nv), u (n, nu); shape (n, nv)."""
+def elastic_tendons(model: Model, q: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Tensions [N] of the elastic tendons, shape (..., n), and the energy that they store [J], shape (...)."""
+    stretch = np.maximum(0.0, _elongation(model, q, u))
+    return model.spools.stiffness * stretch, 0.5 * np.square(stretch) @ model.spools.stiffness
+
+
+def input_force(
+    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, *, elastic: bool = True
+) -> np.ndarray:
+    """Generalised force of all inputs, B T of (4) and (8), at states q (n, nq), v (n, nv), u (n, nu); shape (n, nv).
+    Without `elastic`, elastic tendons have none."""
     is_driven = needs_state(model)
     if not len(model.spools.channel) and not is_driven:
         return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
     w, lead = run_actuation(model, q)
     driven, force = driven_state(model, q, v, u, t) if is_driven else None, u @ model.inputs.joint_gain.T
     B, size = channel_forces(model, w, lead, driven), channel_sizes(model, q, u)
+    if not elastic:
+        size[..., model.spools.channel] = 0.0
     if driven is not None:
         for actuator, c, made in model.inputs.native:
             force += made.force(q, driven.size[:, c : c + actuator.size])

@@ -38,11 +38,12 @@ from lissom.forces.tendons import (
     wrapped_piece,
     wrapped_response,
 )
-from lissom.forces.term import Term, couple_one_way
+from lissom.forces.term import Term, couple_one_way, put_spring
 from lissom.lie import so3
 from lissom.lie.se3 import adbar_matrix
 from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables, TermRows
+from lissom.passes.columns import Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
 
 
@@ -112,7 +113,7 @@ def path_spring_length(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
 
 @wp.func(inline=False)
 def path_tension(t: Tables, s: Scratch, rows: TermRows, i: int, e: int, law: wp.Function):
-    """T of spring e and its derivatives with respect to L and L̇."""
+    """T of spring e, its derivatives with respect to L and L̇, L and L̇."""
     first = t.segments.channel.shape[0]
     rate = wp.float64(0.0)
     for j in range(t.segments.spring.shape[0]):
@@ -122,8 +123,9 @@ def path_tension(t: Tables, s: Scratch, rows: TermRows, i: int, e: int, law: wp.
             rho_a = twist_of(s, i, x.a) - eta
             rho_b = twist_of(s, i, x.b) - eta
             rate -= t.segments.factor[j] * (wp.dot(x.on_a, rho_a) + wp.dot(x.on_b, rho_b))  # (1)
-    T, by_length, by_rate = tension_of(rows, e, path_spring_length(t, s, i, e), rate, law)
-    return T, by_length, by_rate
+    length = path_spring_length(t, s, i, e)
+    T, by_length, by_rate = tension_of(rows, e, length, rate, law)
+    return T, by_length, by_rate, length, rate
 
 
 @wp.func(inline=False)
@@ -131,7 +133,7 @@ def add_path_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Func
     """Subtract the wrenches of springs along paths from F of their nodes."""
     first = t.segments.channel.shape[0]
     for e in range(rows.index.shape[0]):
-        T, _by_length, _by_rate = path_tension(t, s, rows, i, e, law)
+        T, _by_length, _by_rate, _length, _rate = path_tension(t, s, rows, i, e, law)
         for j in range(t.segments.spring.shape[0]):
             if t.segments.spring[j] == e:
                 add_piece_wrench(t, s, i, first + j, T * t.segments.factor[j])
@@ -162,7 +164,7 @@ def respond_to_path_springs(
     in s.near."""
     first = t.segments.channel.shape[0]
     for e in range(rows.index.shape[0]):
-        T, by_length, by_rate = path_tension(t, s, rows, i, e, law)
+        T, by_length, by_rate, _length, _rate = path_tension(t, s, rows, i, e, law)
         for j in range(t.segments.spring.shape[0]):
             if t.segments.spring[j] == e:
                 respond_to_piece(t, s, i, first + j, T * t.segments.factor[j], H)
@@ -189,11 +191,22 @@ def energy_of_path_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: w
     return total
 
 
+@wp.func(inline=False)
+def measure_path_springs(t: Tables, s: Scratch, rows: TermRows, i: int, out: Matrix, row: int, law: wp.Function):
+    """`measure` of all springs along paths, whose coordinates are their lengths."""
+    for e in range(rows.index.shape[0]):
+        T, by_length, by_rate, length, rate = path_tension(t, s, rows, i, e, law)
+        put_spring(out, i, row + e, T, length, rate, by_length, by_rate, so3.ONE, so3.ZERO)
+
+
 TERM = Term(
     "springs along paths",
     int(SPRINGS),
     lambda model: model.springs.n_paths > 0,
+    springs=lambda model: model.springs.n_paths,
     users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node), None)),
-    bind=partial(bound_to_springs, add_path_springs, respond_to_path_springs, energy_of_path_springs),
+    bind=partial(
+        bound_to_springs, add_path_springs, respond_to_path_springs, energy_of_path_springs, measure_path_springs
+    ),
     tables=lambda model: law_tables(model.springs, slice(len(model.springs.node), None)),
 )

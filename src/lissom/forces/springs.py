@@ -42,7 +42,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.contact import SHORT, contact_response, pose_of, projector, put_response, twist_of, wrench_at_origin
-from lissom.forces.term import Term, switch_of
+from lissom.forces.term import Term, put_spring, switch_of
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6, vec8
 from lissom.model.model import Model
@@ -240,15 +240,22 @@ def spring_energy_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function) ->
 
 
 @wp.func
-def law_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Function):
-    """Force of law e and its derivatives with respect to the coordinate and its rate."""
+def stops_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64):
+    """Force of the stops of law e and its derivatives with respect to the coordinate and its rate."""
     k = rows.number[e, 2]
     c = rows.number[e, 3]
     w = rows.number[e, 4]
     low, low_d, low_rate = stop(rows.number[e, 0] - x, -rate, k, c, w)
     high, high_d, high_rate = stop(x - rows.number[e, 1], rate, k, c, w)
+    return high - low, high_d + low_d, high_rate + low_rate
+
+
+@wp.func
+def law_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Function):
+    """Force of law e and its derivatives with respect to the coordinate and its rate."""
+    N, N_x, N_rate = stops_of(rows, e, x, rate)
     f, f_x = spring_of(rows, e, x - rows.number[e, 5], law)
-    return f + high - low, f_x + high_d + low_d, high_rate + low_rate
+    return f + N, f_x + N_x, N_rate
 
 
 @wp.func
@@ -384,7 +391,23 @@ def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
             total += spring_energy_of(rows, e, x - rows.number[e, 5], law)
         return total
 
-    return {**bound_to_coordinates(place, law, law_of), "energy": energy}
+    @wp.func(module="unique")
+    def measure(
+        t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
+        out: Matrix, row: int,
+    ) -> int:  # fmt: skip
+        rows = t.terms[place]
+        for e in range(rows.index.shape[0]):
+            j = rows.index[e, 0]
+            x = q[i, rows.index[e, 1]]
+            N, N_x, N_rate = stops_of(rows, e, x, v[i, j])
+            f, f_x, f_rate = law_of(rows, e, x, v[i, j], law)
+            size = so3.ONE / inverse_scale[j]
+            put_spring(out, i, row + 2 * e, N, x, v[i, j], N_x, N_rate, size, so3.ONE)
+            put_spring(out, i, row + 2 * e + 1, f - N, x, v[i, j], f_x - N_x, f_rate - N_rate, size, so3.ZERO)
+        return row + 2 * rows.index.shape[0]
+
+    return {**bound_to_coordinates(place, law, law_of), "energy": energy, "measure": measure}
 
 
 def _joint_laws(model: Model) -> list[tuple[int, Any]]:
@@ -422,6 +445,7 @@ def _joint_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
 JOINT_TERM = Term(
     "stops and nonlinear springs of joints",
     int(SPRINGS),
+    springs=lambda model: 2 * len(_joint_laws(model)),
     users=_joint_laws_of_users,
     bind=_bound_to_laws_of_joints,
     tables=_joint_tables,
@@ -491,7 +515,22 @@ def _bound_to_couplings(place: Any) -> dict[str, Any]:
             total += spring_energy_of(rows, e, x - rows.number[e, 5], no_law_of_user)
         return total
 
-    return {"force": force, "stiffen": stiffen, "change": change, "energy": energy}
+    @wp.func(module="unique")
+    def measure(
+        t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
+        out: Matrix, row: int,
+    ) -> int:  # fmt: skip
+        rows = t.terms[place]
+        for e in range(rows.index[0, 0]):
+            x = coupled_sum(rows, e, i, 0, q)
+            rate = coupled_sum(rows, e, i, 1, v)
+            N, N_x, N_rate = stops_of(rows, e, x, rate)
+            f, f_x = spring_of(rows, e, x - rows.number[e, 5], no_law_of_user)
+            put_spring(out, i, row + 2 * e, N, x, rate, N_x, N_rate, so3.ONE, so3.ONE)
+            put_spring(out, i, row + 2 * e + 1, f, x, rate, f_x, so3.ZERO, so3.ONE, so3.ZERO)
+        return row + 2 * rows.index[0, 0]
+
+    return {"force": force, "stiffen": stiffen, "change": change, "energy": energy, "measure": measure}
 
 
 def _coupling_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -519,6 +558,7 @@ COUPLING_TERM = Term(
     "elastic couplings of joints",
     int(SPRINGS),
     lambda model: len(model.joint_couplings.elastic_names) > 0,
+    springs=lambda model: 2 * len(model.joint_couplings.elastic_names),
     bind=_bound_to_couplings,
     tables=_coupling_tables,
 )
@@ -618,6 +658,14 @@ def respond_to_springs(
         put_response(s, i, x.a, x.b, x.x, vec3(), f, H_c, N_c, H)
 
 
+@wp.func(inline=False)
+def measure_springs(t: Tables, s: Scratch, rows: TermRows, i: int, out: Matrix, row: int, law: wp.Function):
+    """`measure` of all springs, whose coordinates are their lengths."""
+    for j in range(t.springs.node.shape[0]):
+        x = spring_state(t, s, rows, i, j, law)
+        put_spring(out, i, row + j, x.tension, x.length, -wp.dot(x.n, x.u), x.by_length, x.by_rate, so3.ONE, so3.ZERO)
+
+
 @wp.func
 def energy_of_length(rows: TermRows, j: int, length: wp.float64, law: wp.Function) -> wp.float64:
     """U of spring j at rest."""
@@ -639,7 +687,7 @@ def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Fun
 
 
 def bound_to_springs(
-    add_springs: Any, respond_to_springs: Any, energy_of_springs: Any, place: Any, *functions: Any
+    add_springs: Any, respond_to_springs: Any, energy_of_springs: Any, measure_springs: Any, place: Any, *functions: Any
 ) -> dict[str, Any]:
     """The functions of a term of springs, from those that take the rows of its tables and one function for all laws of
     users."""
@@ -659,7 +707,15 @@ def bound_to_springs(
     def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
         return energy_of_springs(t, s, t.terms[place], i, law)
 
-    return {"add": add, "respond": respond, "energy": energy}
+    @wp.func(module="unique")
+    def measure(
+        t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
+        out: Matrix, row: int,
+    ) -> int:  # fmt: skip
+        measure_springs(t, s, t.terms[place], i, out, row, law)
+        return row + t.terms[place].index.shape[0]
+
+    return {"add": add, "respond": respond, "energy": energy, "measure": measure}
 
 
 def laws_of_users(springs: Springs, which: slice) -> tuple[Any, ...]:
@@ -698,7 +754,8 @@ SPRING_TERM = Term(
     "springs between points",
     int(SPRINGS),
     lambda model: model.has_surroundings and not model.has_contacts_only,
+    springs=lambda model: len(model.springs.node),
     users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node))),
-    bind=partial(bound_to_springs, add_springs, respond_to_springs, energy_of_springs),
+    bind=partial(bound_to_springs, add_springs, respond_to_springs, energy_of_springs, measure_springs),
     tables=lambda model: law_tables(model.springs, slice(len(model.springs.node))),
 )

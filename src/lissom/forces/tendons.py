@@ -61,7 +61,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.forces.contact import SHORT
-from lissom.forces.term import Term, couple_nodes
+from lissom.forces.term import PLACE, SPRING_NUMBERS, Term, couple_nodes, put_spring
 from lissom.forces.wrapping import PathLength, path_round
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
@@ -559,6 +559,34 @@ def stiffen_by_channels(
         add_tendon_stretch(t, s, i, x.width, q, move, by_q, out)
 
 
+@wp.func(inline=False)
+def measure_tendons(
+    t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
+    out: Matrix, row: int,
+) -> int:  # fmt: skip
+    """`measure` of elastic tendons, whose coordinates are their lengths with the lengths that are pulled in. Overwrites
+    node.F and deforming.inertial in s."""
+    if may_have_elastic_tendons() and t.spools.channel.shape[0] > 0:
+        channel_sizes(t, s, i, u)
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            x = path_length(t, s, i, c, q) + s.channel.size[i, c]
+            put_spring(out, i, row + e, so3.ZERO, x, so3.ZERO, so3.ZERO, so3.ZERO, so3.ONE, so3.ZERO)
+        put_elastic_tensions(t, s, i, q)
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            rate = wp.float64(0.0)
+            tendon_row(t, s, i, c, q)
+            for j in range(t.nv):
+                rate -= s.channel.row[i, j] * v[i, j]  # power of a unit tension
+            T = s.channel.size[i, c]
+            k = wp.where(T > so3.ZERO, t.spools.stiffness[e], so3.ZERO)
+            put_spring(
+                out, i, row + e, T, out[i, (row + e) * SPRING_NUMBERS + PLACE], rate, k, so3.ZERO, so3.ONE, so3.ZERO
+            )
+    return row + t.spools.channel.shape[0]
+
+
 CHANNEL_TERM = Term(
     "tendons, chambers and wrenches",
     int(INPUTS),
@@ -567,6 +595,8 @@ CHANNEL_TERM = Term(
     respond=respond_to_channels,
     force=force_of_channels,
     stiffen=stiffen_by_channels,
+    measure=measure_tendons,
+    springs=lambda model: len(model.spools.channel),
 )
 
 

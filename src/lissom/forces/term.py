@@ -12,6 +12,8 @@ of
     change(t, s, i, q, v, dq, dv, tau)                           τ += ∂f/∂q dq + ∂f/∂v dv
     energy(t, s, i, q)                                           energy, whose gradient is (2) at rest [J]
     renew(t, s, i, q, v, a)                                      updates its internal state after a step to this state
+    measure(t, s, i, q, v, u, inverse_scale, out, row)           writes its springs, stops and cables to rows of `out`,
+                                                                 from `row` on (put_spring), and returns the next row
 
 `acting` is a sum of flags. A term is called if its flag is in the sum; a term without a flag is always called.
 
@@ -40,6 +42,11 @@ from lissom.passes.columns import Columns, Matrix, add_cross_product
 from lissom.passes.features import may_have_couplings
 from lissom.passes.scratch import NodeChange, Scratch
 
+# Numbers of a spring in a row of `measure`: its force f, which pulls its coordinate x down, x, ẋ, ∂f/∂x, ∂f/∂ẋ; the
+# natural size of x, 1 for a length [m] or an angle; and whether it is a stop
+FORCE, PLACE, PLACE_RATE, SLOPE, DAMPING, SIZE, IS_STOP = range(7)
+SPRING_NUMBERS = 7
+
 ONE_WAY = wp.constant(wp.int32(2))  # is_damped of a coupling that acts on node a alone
 
 
@@ -48,7 +55,8 @@ class Term(NamedTuple):
 
     Fields:
         name. flag: LOADS, SPRINGS, INPUTS or 0. is_in: whether the kernels of a model include it.
-        add, respond, force, stiffen, change, energy, renew: the functions above, or None.
+        add, respond, force, stiffen, change, energy, renew, measure: the functions above, or None.
+        springs: the number of rows that `measure` writes for a model.
         users: the functions of a model's user that it calls. bind: makes the functions above from those.
         tables: makes the term's tables of integers and of numbers from a model. They are t.terms[place], with the place
             of the term in the list of terms, which is then the first argument of `bind`.
@@ -64,6 +72,8 @@ class Term(NamedTuple):
     change: Any = None
     energy: Any = None
     renew: Any = None
+    measure: Any = None
+    springs: Callable[[Model], int] = lambda model: 0
     users: Callable[[Model], tuple[Any, ...]] = lambda model: ()
     bind: Callable[..., dict[str, Any]] | None = None
     tables: Callable[[Model], tuple[np.ndarray, np.ndarray]] | None = None
@@ -76,6 +86,22 @@ def switch_of(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any]
         either: joins a function, all functions of larger number, and the number. nothing: the result of no function.
     """
     return reduce(lambda other, pair: either(pair[1], other, pair[0]), reversed(list(enumerate(functions))), nothing)
+
+
+@wp.func
+def put_spring(
+    out: Matrix, i: int, row: int, f: wp.float64, x: wp.float64, rate: wp.float64, slope: wp.float64,
+    damping: wp.float64, size: wp.float64, is_stop: wp.float64,
+):  # fmt: skip
+    """Write a spring to a row of `measure`."""
+    at = row * SPRING_NUMBERS
+    out[i, at + FORCE] = f
+    out[i, at + PLACE] = x
+    out[i, at + PLACE_RATE] = rate
+    out[i, at + SLOPE] = slope
+    out[i, at + DAMPING] = damping
+    out[i, at + SIZE] = size
+    out[i, at + IS_STOP] = is_stop
 
 
 @wp.func

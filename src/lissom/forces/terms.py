@@ -74,6 +74,7 @@ class Acting(NamedTuple):
     change: Any
     energy: Any
     renew: Any
+    measure: Any
     kinds: tuple[str, ...]
     custom: int
     driven: int
@@ -148,6 +149,7 @@ def _composed(present: Present, kinds: tuple[str, ...]) -> Acting:
         "change": (no_change, _change_both),
         "energy": (no_energy, _energy_of_both),
         "renew": (no_memory, _renew_both),
+        "measure": (no_springs, _measure_both),
     }
     found = {name: nothing for name, (nothing, _) in kinds_of_function.items()}
     for k, users in present:
@@ -341,3 +343,28 @@ def _renew_both(first: Any, second: Any, _flag: Any) -> Any:
         second(t, s, i, q, v, a)
 
     return renew
+
+
+@wp.func
+def no_springs(
+    t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
+    out: Matrix, row: int,
+) -> int:  # fmt: skip
+    """No springs."""
+    return row
+
+
+def _measure_both(first: Any, second: Any, _flag: Any) -> Any:
+    @wp.func(module="unique")
+    def measure(
+        t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
+        out: Matrix, row: int,
+    ) -> int:  # fmt: skip
+        return second(t, s, i, q, v, u, inverse_scale, out, first(t, s, i, q, v, u, inverse_scale, out, row))
+
+    return measure
+
+
+def spring_count(model: Model) -> int:
+    """Number of rows that `measure` writes for a model."""
+    return sum(TERMS[k].springs(model) for k, _ in _present(model))

@@ -75,7 +75,7 @@ class StageSizesStruct:
     n, nv: unknowns and coordinates. wide, width: n and nv with padding. steps: of each motion. stages: of a step.
     groups: number of stored poses. rates: 1 if these integrate rates, otherwise 0. window: steps of a window. anchors:
     count of numbers of all anchors. weights: of Δ, w and â, a row for each stage of the scheme, then of implicit Euler
-    (contact_changes). scheme: 0 or 1 for each step, which of them it has. scale: natural sizes of coordinates.
+    (step_changes). scheme: 0 or 1 for each step, which of them it has. scale: natural sizes of coordinates.
     """
 
     n: wp.int32

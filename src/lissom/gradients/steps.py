@@ -52,7 +52,7 @@ class Path:
         first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. anchors: of contacts that
         stick, (n, steps + 1, n_pairs, 6); n_pairs is 0 if none sticks. u: given inputs of each step, (n, steps, nu).
         earlier: Δ, its rate and a of the stages before the last one, (n, steps, stages − 1, 3, nv). scheme: 0 for each
-        step of the scheme, 1 for those of implicit Euler, in which contacts changed, (n, steps).
+        step of the scheme, 1 for those of implicit Euler, in which contacts or stops changed, (n, steps).
     """
 
     first: int
@@ -89,8 +89,8 @@ class Cost:
 
     Fields:
         steps: their number. evaluations: of the residual. matrices: factored. damped: steps with damping.
-        damped_evaluations: residuals of damped iterations. plastic: steps by implicit Euler, in which contacts change.
-        deepest: largest depth of a contact that steps found [m].
+        damped_evaluations: residuals of damped iterations. plastic: steps by implicit Euler, in which contacts or
+        stops change. deepest: largest depth of a contact that steps found [m].
     """
 
     steps: int = 0

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.integrate import cumulative_simpson
 from scipy.interpolate import CubicSpline
 
-from lissom.dynamics.actuation import input_force
+from lissom.dynamics.actuation import elastic_tendons, input_force
 from lissom.dynamics.contacts import contact_powers
 from lissom.dynamics.energy import energy
 from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
@@ -104,6 +104,8 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     E, (contact, lost) = energy(model, q, v), _contact_energies(model, t, q, v)
     (work, damped), missed = _integrals(model, trajectory)
     made = _largest_rise(E.total + contact - work)
+    if len(model.spools.channel):  # they may be taut for less than the times are apart
+        made = energy_made(model, t, q, v, trajectory.u, trajectory.multipliers)
     dissipated = damped + lost
     error = E.total - E.total[0] + contact - work + dissipated
     stored = E.kinetic, E.gravitational, E.elastic, contact
@@ -128,13 +130,31 @@ def energy_made(
     if not len(t):
         return 0.0
     multipliers = np.zeros((len(t), 0)) if multipliers is None else multipliers
-    power = _power(model, t, q, v, u, multipliers)
+    power = _power(model, t, q, v, u, multipliers, elastic=False)
     if after is None:
         work = _integral(t, power)
     else:
-        left = _power(model, t, q, v, after, multipliers)
+        left = _power(model, t, q, v, after, multipliers, elastic=False)
         work = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(t) * (left[:-1] + power[1:]))])
-    return _largest_rise(energy(model, q, v).total + _contact_energies(model, t, q, v)[0] - work)
+    stored = _contact_energies(model, t, q, v)[0]
+    if len(model.spools.channel):
+        tension, own = elastic_tendons(model, q, u)
+        stored = stored + own
+        work = work + _work_of_spools(model, q, u, after, tension, own)
+    return _largest_rise(energy(model, q, v).total + stored - work)
+
+
+def _work_of_spools(
+    model: Model, q: np.ndarray, u: np.ndarray, after: np.ndarray | None, tension: np.ndarray, stored: np.ndarray
+) -> np.ndarray:
+    """Work of the lengths by which the inputs pull elastic tendons in, (n,): what they store where inputs jump, with
+    `after` of `energy_made`, otherwise the integral of the tensions (n, n_elastic) over the inputs, by trapezoids."""
+    if after is not None:
+        steps = (elastic_tendons(model, q, after)[1] - stored)[:-1]
+    else:
+        pulled = u @ model.channels.gain[model.spools.channel].T
+        steps = 0.5 * ((tension[1:] + tension[:-1]) * np.diff(pulled, axis=0)).sum(axis=1)
+    return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def _largest_rise(x: np.ndarray) -> float:
@@ -206,10 +226,11 @@ def _powers(
 
 
 def _power(
-    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, multipliers: np.ndarray
-) -> np.ndarray:
-    """Power of inputs, loads and motions as in `_powers`."""
-    force = input_force(model, q, v, u, t)
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray, multipliers: np.ndarray, *,
+    elastic: bool = True,
+) -> np.ndarray:  # fmt: skip
+    """Power of inputs, loads and motions as in `_powers`, with or without elastic tendons."""
+    force = input_force(model, q, v, u, t, elastic=elastic)
     force[:, model.prescribed.dof] += multipliers[:, : model.n_motions]  # loops do no work
     power = np.einsum("ti,ti->t", force, v)
     if model.n_load_rows:

@@ -1,8 +1,8 @@
 """Implicit schemes as methods of `simulate`, with fixed steps or adaptive steps.
 
 Fixed steps end on wanted times and on samples of a controller; between these they have the size dt. A step is divided
-if Newton's method fails, if a contact begins or ends in it, or if a ball passes through an obstacle
-(stepping.contact_changes).
+if Newton's method fails, if a contact, a stop or a cable begins or ceases to act in it, or if a ball passes through an
+obstacle (stepping.step_changes).
 
 Adaptive steps do not depend on the wanted times. States at wanted times are interpolated between the ends of steps by
 Hermite's polynomials
@@ -305,8 +305,8 @@ def _fixed_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
 ) -> Iterator[Point]:
     """Points of steps of size dt. Steps are shorter before a wanted time or a sample time of the controller, and are
-    divided if Newton's method fails or contacts change (contact_changes). The motion starts from `begin`, or from the
-    checkpoint of a stream."""
+    divided if Newton's method fails or contacts or stops change (step_changes). The motion starts from `begin`, or
+    from the checkpoint of a stream."""
     f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
     plan = StepSchedule(times, duration, period, dt)
     if f.checkpoint is not None:  # can_run depends on whether a sample of a controller is held

@@ -1,31 +1,9 @@
-"""Steps of fixed size in which a contact begins or ends, inside kernels.
+"""Contacts that begin or end in a step of fixed size, and balls that pass through an obstacle in it, inside kernels;
+the equations are those of step_changes.
 
-The force of a stiff contact can rise from zero to many times the weight of its bodies within one step. Schemes of
-second order weight the forces of both ends of a step, so that a force at the end of one step acts in the next one, too,
-although the bodies may have parted by then. This would make energy: a ball would leave the floor faster than it came.
-Implicit Euler takes the force at the end of a step alone, and never makes energy in a contact whose potential is
-convex. Therefore a step is repeated with its weights if the normal force N of a pair changes by more than half within
-one of its stages, and the speed by more than a part ε of the fastest one:
-
-    |Nₙ₊₁ − Nₙ| > ½ max(Nₙ₊₁, Nₙ)   and   h |aₙ₊₁ − aₙ| > ε max |v|                                      (1)
-
-A robot whose contacts change in a step begins the next one with these weights. They return when (1) no longer holds.
-
-Such a step is plastic: bodies that meet in it do not part with the speed of their restitution e. Implicit Euler loses
-half of the change of the velocity times the impulse, and half of the change of the force times that of the depth. Of
-pairs that close at the start, the share e² of the energy would have come back:
-
-    Σ ½ e² (h N |δ̇ₙ₊₁ − δ̇ₙ| + |Nₙ₊₁ − Nₙ| |δₙ₊₁ − δₙ|),   e = 1 for pairs that open                       (2)
-
-A step is rejected, and taken in parts (driver), if (2) exceeds a hundredth of the kinetic energy of the robot, of the
-energy that its contacts store, and of (2) together. If the first try by the scheme already says so, implicit Euler is
-not tried. The kinetic energy is that in the frame of the world, so that fewer steps are divided where bodies travel
-fast together. Pairs that are slower than twice the speed that gravity gives in the whole step do not count: their
-bounces are shorter than the step. Rollouts are not divided, and stay plastic.
-
-A step is also rejected if a ball went through an obstacle, by more than half of its radius, without contact at the ends
-of the step (contact_search). Only pairs that are near each other at one of the ends are searched, or all pairs if a
-ball may have moved farther than the margin of the list of near pairs.
+A ball went through an obstacle if it passed it by more than half of its radius, without contact at the ends of the step
+(contact_search). Only pairs that are near each other at one of the ends are searched, or all pairs if a ball may have
+moved farther than the margin of the list of near pairs.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -49,9 +27,7 @@ from lissom.forces.contact import (
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3
 from lissom.model.tables import Tables
-from lissom.passes import kinds
-from lissom.passes.linear_algebra import largest
-from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS, Scratch
+from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import origin_between
 from lissom.stepping.contact_search import (
     FOUND,
@@ -68,20 +44,11 @@ from lissom.stepping.contact_search import (
     put_both_ends,
     put_motion,
 )
-from lissom.stepping.step_rows import IS_NOTED, IS_PLASTIC, PASSED, StepRows
-from lissom.systems.mass import armature_energy
+from lissom.stepping.newton_stages import Counts
+from lissom.stepping.step_rows import IS_NOTED, StepRows
 
-Counts = wp.array2d(dtype=wp.int32)
-
-# Verdicts on a step: it is accepted; repeated with implicit Euler; rejected; or divided without a try of implicit Euler
-KEPT, CHANGED, REJECTED, COSTLY = range(4)
-
-CHANGE = wp.constant(wp.float64(0.5))  # of (1)
 SLIGHT_CHANGE = wp.constant(wp.float64(0.1))  # of a contact that lasts
 NEARLY = wp.constant(wp.float64(0.99))
-LEAST_CHANGE = wp.constant(wp.float64(1e-3))  # ε of (1)
-SLOW = wp.constant(wp.float64(2.0))  # speed of bounces that are not resolved, over that of gravity in a step
-LOST = wp.constant(wp.float64(0.01))  # largest part of the kinetic energy that (2) may be
 THROUGH = wp.constant(wp.float64(0.5))  # depth, in radii, of a ball that went through an obstacle
 HALVINGS = wp.constant(30)
 FAR = wp.constant(wp.float64(0.05))  # distance since the last list, in margins, from which a new one pays if the robot
@@ -108,17 +75,6 @@ def rebound(law: ContactLaw, speed: wp.float64) -> wp.float64:
 
 
 @wp.func
-def kinetic_energy(t: Tables, s: Scratch, x: StepRows, i: int) -> wp.float64:
-    """Kinetic energy [J] of the motion of the nodes in s."""
-    sum = armature_energy(t, i, x.v)
-    for k in range(t.n_dynamic):
-        if t.node[k].has_inertia:
-            _h, T = kinds.momentum(t, s, i, k, x.v)
-            sum += T
-    return sum
-
-
-@wp.func
 def pair_speed(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     """Speed of the ball's centre of pair e relative to the obstacle [m/s]."""
     a = t.contacts.ball_node[t.contacts.pair[e, 0]]
@@ -128,19 +84,8 @@ def pair_speed(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     return wp.length(se3.linear(rho) + wp.cross(se3.angular(rho), c))
 
 
-@wp.func
-def changes_speed(t: Tables, x: StepRows, i: int, h: wp.float64, gravity: vec3) -> bool:
-    """The second condition of (1), in natural units. The speed that gravity gives in a step counts as the least of the
-    fastest one, so that rest is not disturbed by rounding."""
-    change = wp.float64(0.0)
-    for j in range(t.nv):
-        change = wp.max(change, wp.abs(x.a[i, j] - x.before[i, j]) * x.inverse_scale[j])
-    fastest = wp.max(largest(t.nv, i, x.inverse_scale, x.v), largest(t.nv, i, x.inverse_scale, x.v_start))
-    return h * change > LEAST_CHANGE * wp.max(fastest, h * wp.length(gravity))
-
-
 @wp.func(inline=False)
-def any_differs(s: Scratch, m: ContactRows, i: int, part: wp.float64) -> bool:
+def any_pair_differs(s: Scratch, m: ContactRows, i: int, part: wp.float64) -> bool:
     """The first condition of (1) with a `part` in place of ½, by the last evaluation of contacts. Lists the pairs in
     contact as `found`."""
     count = wp.int32(0)
@@ -161,7 +106,7 @@ def any_differs(s: Scratch, m: ContactRows, i: int, part: wp.float64) -> bool:
 
 
 @wp.func(inline=False)
-def lost_energy(
+def energy_of_pairs(
     t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, slow: wp.float64
 ):  # fmt: skip
     """The energy (2) [J] that a plastic step loses, and the energy that its contacts store at one end of the step.
@@ -200,16 +145,6 @@ def lost_energy(
         elastic = wp.abs(now - before) * wp.abs(ends[0] - begins[0])
         lost += share * share * so3.HALF * (kinetic + elastic)
     return lost, stored
-
-
-@wp.func
-def loses_rebound(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, gravity: vec3
-) -> bool:  # fmt: skip
-    """Whether (2) of a step, which is a part of a step of size `whole`, is too large. Forces and speeds at its end
-    depend little on the scheme."""
-    lost, stored = lost_energy(t, s, x, m, i, h, SLOW * wp.length(gravity) * wp.max(whole, h))
-    return lost > LOST * (kinetic_energy(t, s, x, i) + stored + lost)
 
 
 @wp.func
@@ -290,56 +225,8 @@ def passes_through(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h
 
 
 @wp.func(inline=False)
-def judge_stage(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, is_last: bool,
-    divides: bool, gravity: vec3, counts: Counts,
-) -> int:  # fmt: skip
-    """The verdict on a fixed step after one of its stages. Sets whether the next step begins with implicit Euler.
-
-    Poses, twists and contacts in s are those of the last evaluation of the stage, which differ from those at its end by
-    less than the tolerance of Newton's method.
-
-    Args:
-        whole: size of the step of which this one is a part [s]. is_last: whether the stage ends the step. divides:
-        whether the step may be taken in parts. counts: of all instances; column IS_PLASTIC is 1 if the step has the
-        weights of implicit Euler.
-    """
-    if m.start.shape[1] == 0:
-        return KEPT
-    if s.status[i] == STATUS_TOO_MANY_PAIRS:
-        return REJECTED
-    changed = any_differs(s, m, i, CHANGE) and changes_speed(t, x, i, h, gravity)
-    if changed and counts[i, IS_PLASTIC] == 0:
-        counts[i, PASSED] = 0
-        if is_last and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
-            return COSTLY
-        return CHANGED
-    if not is_last:
-        return KEPT
-    counts[i, PASSED] = 0
-    if passes_through(t, s, x, m, i, h):
-        counts[i, PASSED] = 1
-        return REJECTED
-    if counts[i, IS_PLASTIC] == 1 and divides and loses_rebound(t, s, x, m, i, h, whole, gravity):
-        return REJECTED
-    counts[i, IS_PLASTIC] = wp.where(changed, 1, 0)
-    return KEPT
-
-
-@wp.func
-def no_verdict(
-    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, whole: wp.float64, is_last: bool,
-    divides: bool, gravity: vec3, counts: Counts,
-) -> int:  # fmt: skip
-    """`judge_stage` of robots without contacts."""
-    return int(KEPT)
-
-
-@wp.func(inline=False)
 def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: Counts):
     """Note contacts and gaps at the start of a run of fixed steps, unless the last step has done it."""
-    if m.start.shape[1] == 0:
-        return
     s.near.is_swept[i] = 0  # anchors may have been given to any pair
     if counts[i, IS_NOTED] == 1:
         for j in range(m.n[i, TOUCHING]):
@@ -350,16 +237,13 @@ def note_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, co
 
 
 @wp.func(inline=False)
-def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, counts: Counts):
+def keep_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64):
     """Note contacts and gaps at the end of an accepted step, after the anchors have been updated there. Without
     anchors, contacts that last are those of the last evaluation of the step: they differ from those at its end by a
     small part of their change, unless one of them changes much or is the deepest so far."""
-    if m.start.shape[1] == 0:
-        return
-    if t.contacts.sticks == 0 and (any_differs(s, m, i, SLIGHT_CHANGE) or may_be_deepest(s, m, i)):
+    if t.contacts.sticks == 0 and (any_pair_differs(s, m, i, SLIGHT_CHANGE) or may_be_deepest(s, m, i)):
         evaluate_contacts(t, s, x, i)
     take_contacts(t, s, m, i, h)
-    counts[i, IS_NOTED] = 1
 
 
 @wp.func
@@ -409,15 +293,3 @@ def take_contacts(t: Tables, s: Scratch, m: ContactRows, i: int, h: wp.float64):
     moved = s.near.moved[i]
     if moved > FAR * t.contacts.margin and SOON * h * fastest < moved:
         list_near(t, s, i)
-
-
-@wp.func
-def no_contacts(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, counts: Counts):
-    """`note_contacts` of robots without contacts."""
-    ...
-
-
-@wp.func
-def keeps_none(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, counts: Counts):
-    """`keep_contacts` of robots without contacts."""
-    ...

@@ -47,7 +47,8 @@ import warp as wp
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
 from lissom.forces.contact import is_aside, obstacle_distance, pose_of, renew_near, touching_centre, twist_of
-from lissom.forces.terms import Acting
+from lissom.forces.term import SPRING_NUMBERS
+from lissom.forces.terms import Acting, spring_count
 from lissom.launch.buffers import Buffers
 from lissom.launch.compiling import free_of_forces
 from lissom.launch.workspace import workspace
@@ -328,10 +329,11 @@ class ContactRowsStruct:
         and at both ends of the current stride. q, v, a, move, rate: state of each instance at the end of the stride.
         load, motion, u: loads, prescribed coordinates and inputs there, from `laws` (`put_laws` of step_sizes).
         listed: near pairs at the start of the step, and their number in column LISTED of `n`.
-        Of fixed steps, with their numbers in the columns of `n` (contact_changes):
+        Of fixed steps, with their numbers in the columns of `n` (step_changes):
         gap, speed: of every pair in it [m, m/s]. touching, push: pairs in contact at the start, and the normal force of
         every pair [N]. found: places in the list of near pairs of those in contact at the end. noted: for every pair,
-        whether a list holds it. deepest: largest depth of the steps so far [m].
+        whether a list holds it. deepest: largest depth of the steps so far [m]. spring_start, spring_end: springs at
+        the start of the step and at the end of its last stage (`measure` of forces.term).
     """
 
     searched: wp.array2d(dtype=wp.int32)
@@ -349,6 +351,8 @@ class ContactRowsStruct:
     speed: Rows
     push: Rows
     deepest: wp.array(dtype=wp.float64)
+    spring_start: Rows
+    spring_end: Rows
     q: Rows
     v: Rows
     a: Rows
@@ -365,7 +369,8 @@ LISTS = ("listed", "touching", "found")
 
 
 def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruct:
-    """Rows for the instances of buffers, with the laws of time; empty for robots without pairs."""
+    """Rows for the instances of buffers, with the laws of time; those of contacts are empty for robots without
+    pairs."""
     m, pairs = ContactRowsStruct(), len(model.contacts.pair)
     batch = w.batch if pairs else 0
     near = model.contacts.capacity if pairs else 0
@@ -377,6 +382,9 @@ def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruc
         setattr(m, name, wp.zeros((batch, pairs), dtype=wp.float64, device=model.device))
     m.n_searched = wp.zeros(batch, dtype=wp.int32, device=model.device)
     m.deepest = w.buffer("deepest", (w.batch,))
+    springs = spring_count(model.of_row(0, 1)) * SPRING_NUMBERS
+    for name in ("spring_start", "spring_end"):
+        setattr(m, name, wp.zeros((w.batch, springs), dtype=wp.float64, device=model.device))
     for name, size in (("q", model.nq), ("motion", 3 * model.n_motions), ("u", model.nu)):
         setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("v", "a", "move", "rate"):

@@ -217,7 +217,7 @@ Counts = wp.array2d(dtype=wp.int32)
 
 # Parts of a stage, and how a stage ends. UNSOLVED: the iteration does not converge; a damped iteration follows. Of a
 # kernel that pauses: NOTE lists the contacts at the start of a step; JUDGE and LAST_JUDGE judge it after a stage
-# (contact_changes).
+# (step_changes).
 BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
 NOTE, JUDGE, LAST_JUDGE = range(7, 10)
 

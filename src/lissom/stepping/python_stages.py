@@ -32,7 +32,6 @@ from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_TOO_MANY_PAIRS
-from lissom.stepping.contact_changes import COSTLY
 from lissom.stepping.driver import accelerations, starting_accelerations
 from lissom.stepping.newton_stages import (
     AVOID_REUSE,
@@ -50,6 +49,7 @@ from lissom.stepping.newton_stages import (
 )
 from lissom.stepping.schemes import Scheme, Stage, StepState, implicit_euler
 from lissom.stepping.state import StateDerivative, takes_state
+from lissom.stepping.step_changes import CHANGED, KEPT, may_change
 from lissom.stepping.step_kernel import (
     Room,
     dense_room,
@@ -215,9 +215,9 @@ class ImplicitSteps:
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
         self.stages = scheme.stages, implicit_euler().stages  # by the rows of `numbers`
         self.whole = 0.0
-        self.judges, self.least = share is not None and len(model.contacts.pair) > 0, np.inf
+        self.judges, self.least = share is not None and may_change(model), np.inf
         self.weights = 0  # row of the last step
-        self.is_costly = False  # whether the last step is to be divided without a try of implicit Euler
+        self.verdict = KEPT  # on the last step (step_changes)
         self.leaves_states = states_follow(model, self.project, share is None)
         self.room: Room | None = None
         self.w: Workspace | None = None  # None before the first step
@@ -290,7 +290,7 @@ class ImplicitSteps:
             known = w.host["counts"][0].tolist()
             self.has_matrix, self.new_first, self.slow_is_enough = False, known[NEW_FIRST], known[SLOW_IS_ENOUGH]
             s = replace(s, is_steady=False)
-            if self.is_costly:
+            if not (self.verdict == CHANGED or (self.verdict == KEPT and len(self.model.contacts.pair))):
                 break
         counts = w.host["counts"][0].tolist()
         self.new_first, self.slow_is_enough = self._avoids_reuse(counts), counts[SLOW_IS_ENOUGH]
@@ -356,7 +356,7 @@ class ImplicitSteps:
         """The state at the end of a step, with Python after each part of its stages; None if Newton's method fails, or
         contacts change and the step is to be repeated or divided."""
         host, again, stages, last = w.host, False, self.stages[row], len(self.scheme.stages) - 1
-        self.is_costly = False
+        self.verdict = KEPT
         if self.judges:
             host["deepest"][0] = 0.0
             self._run(w, NOTE, 0, row)
@@ -385,7 +385,7 @@ class ImplicitSteps:
                 w.raise_for_status()
             if part == CONVERGED and self.judges:
                 self._run(w, LAST_JUDGE if k + 1 == len(stages) else JUDGE, k, row)
-                part, self.is_costly = int(host["pause"][0, 1]), int(host["pause"][0, 3]) == COSTLY
+                part, self.verdict = int(host["pause"][0, 1]), int(host["pause"][0, 3])
             if part != CONVERGED:
                 return None
             if k + 1 < len(stages):

@@ -205,7 +205,7 @@ class StepState:
         z: state of a continuous controller.
         before, force_before: acceleration and constraint forces at the start of the last step.
         is_steady: whether the extrapolation in (5) of newton_stages predicts better.
-        is_plastic: whether the next step begins with the weights of implicit Euler (contact_changes).
+        is_plastic: whether the next step begins with the weights of implicit Euler (step_changes).
     """
 
     t: float

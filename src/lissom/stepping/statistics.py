@@ -25,8 +25,9 @@ class Statistics:
         damped_time: estimated time of damping [s], from its share of the evaluations.
         error: estimate of `simulate(check=True)`, relative to the size of the motion; None without a check.
         parts: number of additional steps, since fixed steps were divided: Newton's method failed, a contact began or
-            ended, or a ball went through an obstacle.
-        plastic: number of fixed steps that implicit Euler took, since a contact began or ended.
+            ended, a stop was hit, a cable became taut, or a ball went through an obstacle.
+        plastic: number of fixed steps that implicit Euler took, since a contact, a stop or a cable began or ceased to
+            act.
         deepest: largest depth of a contact at the ends of steps [m]; at the times of the motion for "bdf", "radau"
             and "dop853".
     The energy that steps made is computed on demand, from the motion: `energy_made` of Trajectory and Rollout.

@@ -32,16 +32,6 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot.expression_programs import Steps, linked
-from lissom.stepping.contact_changes import (
-    COSTLY,
-    KEPT,
-    judge_stage,
-    keep_contacts,
-    keeps_none,
-    no_contacts,
-    no_verdict,
-    note_contacts,
-)
 from lissom.stepping.contact_search import (
     ContactRows,
     ContactRowsStruct,
@@ -77,6 +67,7 @@ from lissom.stepping.newton_stages import (
     stage_call,
 )
 from lissom.stepping.schemes import Scheme, StepState
+from lissom.stepping.step_changes import CHANGED, KEPT, begins_unnoted, has_pairs, is_judged, judging_of
 from lissom.stepping.step_rows import (
     C0,
     C1,
@@ -289,10 +280,8 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
         respond(t, s, b, x, i)
 
     searches = renew is not no_memory  # only robots with contacts have anchors and search for contacts
-    event_of, begin_adaptive = (first_event, begin_search) if searches else (no_event, no_contacts)
-    begin, judge, keep = (
-        (note_contacts, judge_stage, keep_contacts) if searches else (no_contacts, no_verdict, keeps_none)
-    )
+    event_of, begin_adaptive = (first_event, begin_search) if searches else (no_event, begins_unnoted)
+    begin, judge, keep = judging_of(act)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
@@ -331,7 +320,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                 ratio = ratio_of(r.h, i, k)
                 row = r.pause[i, 3]
                 tries = wp.int32(1)
-                if judges and m.start.shape[1] > 0:
+                if judges and is_judged(m):
                     if g.numbers[0, IS_SAFE] != so3.ZERO:
                         r.counts[i, IS_PLASTIC] = 1
                     row = r.counts[i, IS_PLASTIC]
@@ -370,7 +359,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any, law: tuple[Any, A
                                     )  # fmt: skip
                                     status = wp.where(verdict == KEPT, int(CONVERGED), int(FAILED))
                         r.weights[i, k] = row
-                        repeats = judges and row == 0 and verdict != COSTLY and m.start.shape[1] > 0
+                        repeats = judges and row == 0 and (verdict == CHANGED or (verdict == KEPT and has_pairs(m)))
                         if status == FAILED and repeats:  # with row 1
                             status = int(CONVERGED)
                             r.counts[i, IS_PLASTIC] = 1

@@ -57,7 +57,7 @@ NOTES = ADDED = 22
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
 # new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
 # better prediction; number of next stages that accept a slow iteration; damped steps; residuals of damped iterations;
-# whether the next step begins with the weights of implicit Euler (contact_changes); the number of steps with them;
+# whether the next step begins with the weights of implicit Euler (step_changes); the number of steps with them;
 # whether a ball went through an obstacle in the last step; and whether the last step has noted the contacts at its end,
 # from which the next one begins: whoever writes another state sets it to 0.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
@@ -177,7 +177,7 @@ def scheme_numbers(
     scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, *, damps: bool = False
 ) -> np.ndarray:
     """The numbers of a scheme for kernels, and in a second row those of implicit Euler for steps in which contacts
-    change (contact_changes), shape (2, SCHEME_NUMBERS): tolerances, then the weights of its stages in the order of
+    change (step_changes), shape (2, SCHEME_NUMBERS): tolerances, then the weights of its stages in the order of
     `predict`. With `damps` an iteration that fails starts again with damping; then loops are closed in q only."""
     given = project, share, damps, scheme.follows_rates
     is_exact = damps or scheme.stages == implicit_euler().stages  # derivatives of rollouts need converged steps

@@ -49,6 +49,7 @@ from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, sdirk
 from lissom.stepping.state import Checkpoint, ControlLaw, StateDerivative
 from lissom.stepping.statistics import Statistics
+from lissom.stepping.step_changes import may_change
 from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
 from lissom.stepping.step_rows import PLASTIC_STEPS, scheme_numbers
 
@@ -506,12 +507,14 @@ class Copies:
 
     def told(self) -> dict[str, np.ndarray]:
         """What the steps of each copy did since it was placed, by the names of `Statistics`, (copies,) each: the number
-        of additional steps, since steps were divided; with contacts also the number of steps by implicit Euler, and the
-        deepest contact at the ends of steps [m]. A call of `advance` that finds no step adds no parts."""
+        of additional steps, since steps were divided; with contacts, stops or springs also the number of steps by
+        implicit Euler; with contacts also the deepest one at the ends of steps [m]. A call of `advance` that finds no
+        step adds no parts."""
         told = {"parts": self._parts.copy()}
+        if may_change(self.model):
+            told["plastic"] = self.w.host["counts"][:, PLASTIC_STEPS].astype(int)
         if len(self.model.contacts.pair):
-            told |= {"plastic": self.w.host["counts"][:, PLASTIC_STEPS].astype(int),
-                     "deepest": self.w.host["deepest"].copy()}  # fmt: skip
+            told["deepest"] = self.w.host["deepest"].copy()
         return told
 
     def advance(self, u: np.ndarray, rests: np.ndarray | None = None) -> np.ndarray:
