@@ -222,6 +222,39 @@ def test_plot_trajectory_draws_what_a_section_and_a_joint_carry(arm, motion):
     assert [text.get_text() for text in figure.axes[2].texts] == ["tension", "shear y", "shear z"]
 
 
+def test_plot_trajectory_draws_the_coordinates_of_links():
+    """Purpose: each coordinate of the chosen links is drawn once, by unit, with the name of its strain and order."""
+    robot = ls.Robot()
+    robot.add_link("base", ls.RigidBody(1.0, inertia=(0.1, 0.1, 0.1)), ls.JointFree())
+    basis = ls.BasisLegendre(bending_y=2, elongation=1)
+    rod = ls.Rod(0.3, ls.SectionCircle(0.01), basis, ls.Material(young=1e6, poisson=0.4, density=1e3))
+    robot.add_link("arm", rod, ls.JointRevolute((0.0, 1.0, 0.0)), parent="base")
+    robot.add_link("slide", ls.RigidBody(0.1), ls.JointPrismatic((1.0, 0.0, 0.0)), parent="base")
+    model = robot.build()
+    motion = ls.simulate(model, 0.02, dt=2e-3)
+
+    def drawn(**which):
+        """Label, names and curves of all panels of coordinates."""
+        panels = ls.plot_trajectory(model, motion, **which).axes[1:]
+        return [
+            (x.get_ylabel(), [text.get_text() for text in x.texts], [c.get_ydata() for c in x.lines]) for x in panels
+        ]
+
+    found = drawn(coordinates="all")
+    labels = {label for label, _, _ in found}
+    assert labels == {"quaternion [-]", "position [m]", "angle [rad]", "arm\ncurvature [rad/m]", "arm\nstrain [-]"}
+    names = {name for _, own, _ in found for name in own}
+    assert {"base w", "base z", "arm", "slide", "bending y 0", "bending y 1", "bending y 2", "elongation 0"} <= names
+    curves = np.array([curve for _, _, own in found for curve in own])
+    assert len(curves) == model.nq
+    assert {tuple(curve) for curve in curves} == {tuple(column) for column in motion.q.T}
+    angle = drawn(coordinates=["slide"])
+    assert [label for label, _, _ in angle] == ["position [m]"]
+    np.testing.assert_array_equal(angle[0][2][0], motion.q[:, model.links.q_start[2]])
+    with pytest.raises(ls.ModelError, match="coordinates: must be names of links"):
+        drawn(coordinates=["leg"])
+
+
 def test_names_stand_beside_the_ends_of_their_curves(arm, motion):
     """Purpose: each name has its curve's colour and is at its height, and no two names meet."""
     axes = ls.plot_trajectory(arm[1], motion).axes[0]

@@ -18,6 +18,7 @@ from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.model.model import Model
 from lissom.portable import optional, write_whole
+from lissom.robot.bases import STRAINS
 from lissom.robot.checks import require
 from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.colors import FAINT, GRID, INK, SERIES
@@ -127,10 +128,11 @@ def plot_trajectory(
     link: str | None = None,
     internal: tuple[str, float] | None = None,
     joint: str | None = None,
+    coordinates: str | Sequence[str] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Plot a motion against time: the position of a frame in the world, wrenches of a section or a joint, and the
-    inputs.
+    """Plot a motion against time: the position of a frame in the world, coordinates, wrenches of a section or a joint,
+    and the inputs.
 
     Curves of very different scales are drawn in separate axes. Inputs that are constant between samples are drawn as
     steps.
@@ -143,6 +145,8 @@ def plot_trajectory(
         internal: link and abscissa of a section. Its internal_wrench is drawn, tendons and chambers included: first the
             moments, then the forces.
         joint: name of a link. Its joint_wrench is drawn in the same way.
+        coordinates: names of links, or "all". The coordinates of their joints and bodies are drawn: angles, positions,
+            and of a rod the coordinates of its curvatures and of its strains, by their names and orders.
         title: title of the figure; None is the name of the robot.
     Returns:
         The figure.
@@ -161,7 +165,8 @@ def plot_trajectory(
         Panel(unit, trajectory.u[:, columns], [model.inputs.names[k] for k in columns], True)
         for unit, columns in inputs_by_unit(model).items()
     ]
-    others = _split_by_scale([*_wrench_panels(model, trajectory, internal, joint), *inputs])
+    moving = _coordinate_panels(model, trajectory.q, _chosen_links(model, coordinates))
+    others = _split_by_scale([*moving, *_wrench_panels(model, trajectory, internal, joint), *inputs])
     drawn = [Panel(f"{place} [m]", tip, list("xyz")), *others]
     heights = [1.25] + [1.0] * (len(drawn) - 1)
     figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
@@ -172,6 +177,60 @@ def plot_trajectory(
     panels[-1].set_xlabel("time [s]", color=INK)
     panels[0].set_title(model.name if title is None else title, loc="left", color=INK, fontsize=12, weight="bold")
     return finish(figure, path)
+
+
+def _chosen_links(model: Model, coordinates: str | Sequence[str] | None) -> list[str]:
+    """The links whose coordinates are drawn."""
+    names = list(model.links.names)
+    if coordinates is None:
+        return []
+    if isinstance(coordinates, str):
+        return names if coordinates == "all" else _chosen_links(model, [coordinates])
+    for name in coordinates:
+        require(name in names, "coordinates", 'must be names of links, or "all"', name)
+    return list(coordinates)
+
+
+def _coordinate_panels(model: Model, q: np.ndarray, links: Sequence[str]) -> list[Panel]:
+    """The coordinates (n, nq) of links: those of all joints in one panel for each unit, then those of each body."""
+    of_joints: dict[str, list[tuple[int, str]]] = {}
+    of_bodies: list[tuple[str, list[tuple[int, str]]]] = []
+    units = {"torque [N·m]": "angle [rad]", "force [N]": "position [m]"}
+    kinds, ends = _joint_force_kinds(model), [*model.links.v_start[1:].tolist(), model.nv]
+    for k in (model.links.names.index(name) for name in links):
+        name, joint, v = model.links.names[k], model.links.joint[k], int(model.links.v_start[k])
+        at = int(model.links.q_start[k])
+        if joint.nq != joint.nv:  # a quaternion, before a position
+            of_joints.setdefault("quaternion [-]", []).extend((at + j, f"{name} {x}") for j, x in enumerate("wxyz"))
+            of_joints.setdefault("position [m]", []).extend(
+                (at + j, f"{name} {x}") for j, x in zip(range(4, joint.nq), "xyz")
+            )
+        else:
+            for j in range(joint.nv):
+                label = name if joint.nv == 1 else f"{name} {j + 1}"
+                unit = units.get(kinds.get(v + j, ""), "coordinate [-]")
+                of_joints.setdefault(unit, []).append((at + j, label))
+        body = range(v + joint.nv, ends[k])
+        of_bodies += _body_coordinates(model, name, body)
+    panels = [*of_joints.items(), *of_bodies]
+    return [Panel(label, q[:, [c for c, _ in rows]], [own for _, own in rows]) for label, rows in panels if rows]
+
+
+def _body_coordinates(model: Model, name: str, body: range) -> list[tuple[str, list[tuple[int, str]]]]:
+    """Columns of q and names of the coordinates of a body, which has the indices `body` in v, by the label of their
+    panel."""
+    columns = model.dofs.q[body.start : body.stop].tolist()
+    if name not in model.rods:
+        return [(f"{name}\ncoordinate [-]", [(c, str(j)) for j, c in enumerate(columns)])]
+    modes = np.abs([model.rods[name].strain.modes(s) for s in np.linspace(0.013, 0.987, 7).tolist()]).max(axis=0) > 0.0
+    orders, rows = dict.fromkeys(STRAINS, 0), {"curvature [rad/m]": [], "strain [-]": []}
+    for j, (c, active) in enumerate(zip(columns, modes.T)):
+        label = f"mode {j}"
+        if active.sum() == 1:
+            strain = STRAINS[int(np.argmax(active))]
+            label, orders[strain] = f"{strain.replace('_', ' ')} {orders[strain]}", orders[strain] + 1
+        rows["curvature [rad/m]" if active[:3].any() else "strain [-]"].append((c, label))
+    return [(f"{name}\n{unit}", own) for unit, own in rows.items()]
 
 
 def _wrench_panels(model: Model, x: Trajectory, internal: tuple[str, float] | None, joint: str | None) -> list[Panel]:
