@@ -229,6 +229,7 @@ def main(
         if out is not None:
             Path(out).mkdir(parents=True, exist_ok=True)
             _plot(name, model, motion, rests[0], Path(out) / f"{name}.png")
+            ls.plot_trajectory(model, motion, coordinates="all", path=Path(out) / f"{name} coordinates.png")
     return found
 
 

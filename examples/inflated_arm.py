@@ -123,6 +123,7 @@ def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str,
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
         _plot(model, motion, rests, Path(out) / "inflated_arm.png")
+        ls.plot_trajectory(model, motion, coordinates="all", path=Path(out) / "coordinates.png")
     return found
 
 

@@ -154,6 +154,7 @@ def _plot(model: ls.Model, motion: ls.Trajectory, ends: list[int], folder: Path)
         axes.set(xlabel="t [s]", xlim=(0, motion.t[-1]))
         axes.grid(alpha=0.3)
     figure.savefig(folder / "shape_regulation.png", dpi=120)
+    ls.plot_trajectory(model, motion, coordinates="all", path=folder / "coordinates.png")
 
 
 if __name__ == "__main__":

@@ -220,6 +220,7 @@ def _plot(
     tension.set(xlabel="t [s]", xlim=(0, motion.t[-1]))
     figure.savefig(folder / "motion.png", dpi=120)
     _plot_round(model, motion, folder / "round.png")
+    ls.plot_trajectory(model, motion, coordinates="all", path=folder / "coordinates.png")
 
 
 def _plot_round(model: ls.Model, motion: ls.Trajectory, path: Path) -> None:

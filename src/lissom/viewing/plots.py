@@ -208,7 +208,7 @@ def _coordinate_panels(model: Model, q: np.ndarray, links: Sequence[str]) -> lis
         else:
             for j in range(joint.nv):
                 label = name if joint.nv == 1 else f"{name} {j + 1}"
-                unit = units.get(kinds.get(v + j, ""), "coordinate [-]")
+                unit = units.get(kinds.get(v + j, ""), "coordinate")
                 of_joints.setdefault(unit, []).append((at + j, label))
         body = range(v + joint.nv, ends[k])
         of_bodies += _body_coordinates(model, name, body)
@@ -221,7 +221,7 @@ def _body_coordinates(model: Model, name: str, body: range) -> list[tuple[str, l
     panel."""
     columns = model.dofs.q[body.start : body.stop].tolist()
     if name not in model.rods:
-        return [(f"{name}\ncoordinate [-]", [(c, str(j)) for j, c in enumerate(columns)])]
+        return [(f"{name}\ncoordinates", [(c, str(j)) for j, c in enumerate(columns)])]
     modes = np.abs([model.rods[name].strain.modes(s) for s in np.linspace(0.013, 0.987, 7).tolist()]).max(axis=0) > 0.0
     orders, rows = dict.fromkeys(STRAINS, 0), {"curvature [rad/m]": [], "strain [-]": []}
     for j, (c, active) in enumerate(zip(columns, modes.T)):
