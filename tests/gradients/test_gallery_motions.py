@@ -201,11 +201,6 @@ def with_same_rules(model, robot):
     return robot
 
 
-# Along lines of tables the library takes differences of second order by 5e-5 of a value. Their error is h²/6 times the
-# third derivative, which for the length of a link that turns what hangs on it is sixty times the first.
-BY_LENGTHS = {("linkage of the manual", "division 2.length"): 3e-8}
-
-
 @pytest.mark.slow  # all robots, each built a hundred times
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ROBOTS)
@@ -254,6 +249,6 @@ def test_designs_of_the_gallery(name):
             continue
         tried += 1
         # rounding grows with 1/h, at least threefold from one step to the next: |e₂| <= |e₁ − e₂| / (1 − 1/3)
-        bound = BY_LENGTHS.get((name, path), 1e-8) * size + 1.5 * apart[best]
+        bound = 1e-8 * size + 1.5 * apart[best]
         assert np.all(np.abs(slopes[best + 1] - exact).max(axis=(1, 2)) < bound), path
     assert tried > 0

@@ -44,7 +44,9 @@ from lissom.robot.paths import is_pose, number_at, size_of, with_each
 from lissom.robot.robot import Robot
 
 SHARE = 1e-4  # step of the differences over a value, or over the largest number of its array
-_LINE_SHARE = 5e-5  # the same along a line of tables, where two points suffice
+# the same along a line of tables, where two points suffice: of lengths and places, which turn and move what hangs on
+# them, and of laws of contacts, whose forces are large beside their derivatives
+_LINE_SHARE, _LAW_SHARE = 1e-5, 5e-5
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _NEAR = ((-1.0, 1.0), (-0.5, 0.5))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
@@ -319,7 +321,7 @@ def _change(model: Model, path: str, index: tuple[int, ...]) -> Change:
     moves = any(_moves(model, one) for one in stencil.models)
     ends, moves_alone = wide, False
     if ends is None and (moves or any(_differs(model, one, "contacts") for one in stencil.models)):
-        along = _along_tables(model, stencil, _LINE_SHARE * size)
+        along = _along_tables(model, stencil, (_LINE_SHARE if moves else _LAW_SHARE) * size)
         ends, moves_alone = along or _stencil(model, path, index), along is not None
     linear = None if moves else _with_slopes(model, stencil, size)
     elastic = _elastic_slope(model, stencil) if moves_alone or not moves else None
