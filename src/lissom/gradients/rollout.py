@@ -44,7 +44,7 @@ from lissom.robot.paths import size_of
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.simulate import chosen_method
 from lissom.stepping.feedback import law_in_kernels
-from lissom.stepping.schemes import Scheme
+from lissom.stepping.schemes import Scheme, at_positions
 from lissom.stepping.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def fixed_steps(
         raise ModelError(f"robot {common.name!r}: {rule} (got one that does)")
     size, small = checks.number(dt, "dt", above=0.0), checks.number(tolerance, "tolerance", above=0.0)
     law = law_in_kernels(common, controller, "feedback_rollout takes functions in Python")
-    return FixedSteps(chosen_scheme(method, dt), float(size), float(small), law)
+    return FixedSteps(at_positions(chosen_scheme(method, dt), common), float(size), float(small), law)
 
 
 def rolled(

@@ -67,7 +67,17 @@ from lissom.simulation.streams import Stream
 from lissom.simulation.trajectory import Trajectory, motion_arrays
 from lissom.stepping.contact_search import contact_search_kernel
 from lissom.stepping.driver import accelerations
-from lissom.stepping.schemes import Scheme, bathe, esdirk, generalized_alpha, hht, implicit_euler, newmark, sdirk
+from lissom.stepping.schemes import (
+    Scheme,
+    at_positions,
+    bathe,
+    esdirk,
+    generalized_alpha,
+    hht,
+    implicit_euler,
+    newmark,
+    sdirk,
+)
 from lissom.stepping.state import StateDerivative
 from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import steps_kernel
@@ -223,6 +233,8 @@ def _simulated(
     require_motions_until(model, float(duration))
     law = controller if period is None else None
     run, method, why = chosen_method(method, model.of_row(0, 1), law, dt)
+    if not project_velocity and getattr(run, "func", None) is integrate_implicit:
+        run = partial(integrate_implicit, scheme=at_positions(run.keywords["scheme"], model.of_row(0, 1)))
     _check_anchors(model.of_row(0, 1), run, method)
     _check_jacobian(jacobian, method)
     _check_baumgarte(baumgarte_time, model, getattr(run, "func", None) is integrate_implicit, method)
