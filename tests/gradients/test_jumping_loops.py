@@ -60,8 +60,8 @@ def four_bar():
     bars, u = FourBar(), np.random.default_rng(0).normal(size=(N, 1)) * 1.5
     case = Case(bars)
     y = between(lambda _, y, u: [y[1], bars.acceleration(y[0], y[1], u[0])], case.start, u)
-    turns = [bars.acceleration(*row, own) for row, own in zip(y, u[[0, *range(N)], 0])]
-    states = [case.coordinates(*row, turn) for row, turn in zip(y, turns)]
+    turns = [bars.acceleration(angle, speed, own) for (angle, speed), own in zip(y, u[[0, *range(N)], 0])]
+    states = [case.coordinates(angle, speed, turn) for (angle, speed), turn in zip(y, turns)]
     q, v, a = (np.array([x[k] for x in states]) for k in range(3))
     return Mechanism(case.model, u, q, v, 0.01, a)
 
