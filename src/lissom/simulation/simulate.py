@@ -154,7 +154,7 @@ def simulate(
         period: sampling period of the controller [s]: it is called once a period, and u is constant in between. None:
             it is called at every evaluation.
         project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
-            False: the velocity satisfies this to the accuracy of the scheme.
+            False: the velocity satisfies this to the accuracy of the scheme; "sdirk" has three stages then.
         progress: True shows a progress bar.
         out: path of a new or an empty folder to which a single motion is written during the simulation, so that memory
             use does not grow with its length. `resume` continues an interrupted motion. With `out`, the methods of

@@ -40,16 +40,16 @@ SDIRK has another form where steps hold the positions of loops alone, e = 0 at t
 (5) makes v₁ across the loops a backward difference, late by γ h/2, and the constraint forces of both stages are off by
 as much as themselves. They cancel but for the turn of the loops between the stages: v has an error of h² after each
 step, which no projection of v at the end of the step removes. Three stages of Nyström's form, whose Δ all have errors
-of h³ only, leave errors of h in a and of h² in v:
+of h³ only, leave errors of h in a and of h² in v across the loops:
 
     Δ_i = h c_i vₙ + h² Σ B_ij a_j,   v_i = vₙ + h Σ A_ij a_j,   Σ_j A_ij = c_i,   Σ_j B_ij = c_i²/2           (8)
-    Σ b_j = 1,   Σ b_j c_j = 1/2,   bᵀ B⁻¹ c = 1    with the last row b of A                               (9)
+    bᵀ c = 1/2,   bᵀ c² = 1/3,   bᵀ A c = 1/6,   bᵀ B⁻¹ c = 1    with the last row b of A                  (9)
 
-The last equation of (9) keeps errors of vₙ across the loops out of v at the end, and makes a step damp an infinitely
-fast vibration completely. The first stage, at an eighth of the step, finds the acceleration that the new inputs cause.
-The other two share a matrix, with the diagonals γ of A and γ² of B. With c = (1/8, 5/8, 1) and γ = 0.24 no vibration
-grows, whatever its damping and gyroscopic forces; with two stages of this form some do. A step has an error of
-(1/6 − Σ B_3j c_j) h³ da/dt in q, 0.6 of that of (6).
+The first stage serves the others only: b = (0, 3/4, 1/4) are Radau's weights for c₂ = 1/3 and c₃ = 1, with which v has
+an error of h⁴ in a step without loops. The last equation of (9) keeps errors of vₙ across the loops out of v at the
+end, and makes a step damp an infinitely fast vibration completely. c₁ = 4/5 and the diagonal of B are chosen such that
+no vibration grows, whatever its damping and gyroscopic forces, and that linkages that turn by a radian in a step gain
+no energy. With two stages of this form some vibrations grow. A step has an error of (1/6 − Σ B_3j c_j) h³ da/dt in q.
 
 Sources: J. Chung, G. M. Hulbert, J. Appl. Mech. 60, 1993; on the manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach.
 Theory 48, 2012. K. J. Bathe, Comput. Struct. 85, 2007; R. E. Bank et al., IEEE Trans. Electron Devices 32, 1985 (γ). R.
@@ -391,24 +391,24 @@ def sdirk() -> Scheme:
     )
 
 
-_C = np.array([0.125, 0.625, 1.0])  # c of (8)
-_A = np.array([[0.125, 0.0, 0.0], [0.385, 0.24, 0.0], [0.43, 0.33, 0.24]])
+_C = np.array([4.0 / 5.0, 1.0 / 3.0, 1.0])  # c of (8)
+_A = np.array([[4.0 / 5.0, 0.0, 0.0], [-5.0 / 42.0, 19.0 / 42.0, 0.0], [0.0, 3.0 / 4.0, 1.0 / 4.0]])
 
 
 @cache
 def _sdirk_at_positions() -> Scheme:
     """The scheme (8) that takes the place of `sdirk` where positions alone are held on loops."""
-    B = np.diag([0.5 * _C[0] ** 2, _A[1, 1] ** 2, _A[2, 2] ** 2])
+    B = np.diag([0.5 * _C[0] ** 2, 0.55, 0.055])
     B[1, 0] = 0.5 * _C[1] ** 2 - B[1, 1]
-    ahead = -_C[0] / B[0, 0]  # of h a₁ by an error of vₙ = 1 across the loops, and of h a₂ and h a₃
-    middle = -(_C[1] + B[1, 0] * ahead) / B[1, 1]
-    last = -(1.0 + _A[2, :2] @ [ahead, middle]) / _A[2, 2]  # v = 0 of (9)
+    first = -_C[0] / B[0, 0]  # of h a₁ by an error of vₙ = 1 across the loops, and of h a₂ and h a₃
+    second = -(_C[1] + B[1, 0] * first) / B[1, 1]
+    third = -(1.0 + _A[2, :2] @ [first, second]) / _A[2, 2]  # v = 0 of (9)
     rest = 0.5 - B[2, 2]
-    B[2, 1] = -(1.0 + rest * ahead + B[2, 2] * last) / (middle - ahead)  # Δ = 0
+    B[2, 1] = -(1.0 + rest * first + B[2, 2] * third) / (second - first)  # Δ = 0
     B[2, 0] = rest - B[2, 1]
     stages = tuple(_nystrom_stage(float(_C[i]), _A[i, : i + 1], B[i, : i + 1]) for i in range(3))
-    error = float((1.0 / 6.0 - B[2] @ _C) / (_C[2] - _C[0]))  # of h³ da/dt, with da/dt from a and a₁
-    return Scheme("sdirk", stages, (error, 0.0, 0.0, 0.0, 0.0, 0.0, -error, 0.0, 0.0, 0.0))
+    error = float((1.0 / 6.0 - B[2] @ _C) / (_C[2] - _C[1]))  # of h³ da/dt, with da/dt from a and a₂
+    return Scheme("sdirk", stages, (error, *[0.0] * 8, -error))
 
 
 def at_positions(scheme: Scheme, model: Model) -> Scheme:
