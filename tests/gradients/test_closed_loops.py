@@ -20,7 +20,7 @@ ROBOTS = {
     "looped": (1e-3, 1e-1, 1e-1),
     "block": (1e-4, 1e-3, 1e-3),
 }
-SCHEMES = [ls.generalized_alpha(0.8), ls.implicit_euler(), ls.bathe(), ls.esdirk()]
+SCHEMES = [ls.generalized_alpha(0.8), ls.implicit_euler(), ls.bathe(), ls.sdirk(), ls.esdirk()]
 
 
 @lru_cache

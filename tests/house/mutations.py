@@ -830,6 +830,20 @@ MUTATIONS = (
         ("tests/control/test_model_predictive.py", "-k", "throw"),
     ),
     Mutation(
+        "rollouts of closed chains take both stages of Alexander's scheme",
+        "stepping/schemes.py",
+        "holds = model.n_rows > 0 and not model.rate_rows.all()",
+        "holds = model.n_rows < 0",
+        ("tests/gradients/test_jumping_loops.py", "-k", "second_order and four_bar-by_rollout"),
+    ),
+    Mutation(
+        "steps of closed chains keep errors of velocities across the loops",
+        "stepping/schemes.py",
+        "third = -(1.0 + _A[2, :2]",
+        "third = -(0.5 + _A[2, :2]",
+        ("tests/stepping/test_sdirk.py", "-k", "weights_at_positions"),
+    ),
+    Mutation(
         "the error of steps counts as of first order",
         "gradients/rollout.py",
         "factor = 2.0**order / (2.0**order - 1.0)",

@@ -44,7 +44,7 @@ from lissom.robot.paths import size_of
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.simulate import chosen_method
 from lissom.stepping.feedback import law_in_kernels
-from lissom.stepping.schemes import Scheme
+from lissom.stepping.schemes import Scheme, at_positions
 from lissom.stepping.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ def rollout(
     """Motion of a robot from t = 0 by steps of constant size, with exact derivatives.
 
     The steps are those of `simulate(method=, dt=)`, with converged Newton iterations and without shortened steps. Loops
-    are closed as with `project_velocity=False`.
+    are closed as with `project_velocity=False`: A v = 0 to the accuracy of the scheme.
 
     Args:
         q0: start, shape (..., nq) [rad, m, or strain units]; None is `start_configuration`. Prescribed coordinates
@@ -304,8 +304,8 @@ def rollout(
         method: "sdirk", "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "esdirk", or the Scheme that
             one of the functions of these names returns. Inputs jump between steps: "sdirk" begins with q and v alone
             and is of second order. Schemes that begin with the acceleration of the last step, which belongs to the
-            input before, are of first order then; "generalized_alpha" takes 0.6 of the time. With loops, skates or
-            wheels "sdirk" is of first order, since rollouts hold positions alone: take "generalized_alpha" there.
+            input before, are of first order then; "generalized_alpha" takes 0.6 of the time. With loops, couplings or
+            wheels that hold positions, "sdirk" has three stages in place of two.
         every: number of steps between stored states. Derivatives compute the other states once more, which takes the
             time of one more motion and memory for that number of steps.
         tolerance: largest error of Newton's method, relative to a step [-].
@@ -339,7 +339,7 @@ def fixed_steps(
         raise ModelError(f"robot {common.name!r}: {rule} (got one that does)")
     size, small = checks.number(dt, "dt", above=0.0), checks.number(tolerance, "tolerance", above=0.0)
     law = law_in_kernels(common, controller, "feedback_rollout takes functions in Python")
-    return FixedSteps(chosen_scheme(method, dt), float(size), float(small), law)
+    return FixedSteps(at_positions(chosen_scheme(method, dt), common), float(size), float(small), law)
 
 
 def rolled(

@@ -4,7 +4,7 @@ The steps are computed by the kernel of step_kernel. Every step is the solution 
 derivatives are those of that solution. Steps are never shortened, since their size would then depend on the state. An
 iteration that fails continues with damping by (9) and (10) of newton_stages. If it finds no step, the motion ends.
 Loops are closed in q only (index 3), as by `simulate(project_velocity=False)`: the projection of velocities depends on
-the matrices of the iteration and has no derivative.
+the matrices of the iteration and has no derivative. `sdirk` is (8) of schemes there, which keeps its second order.
 
 Under a feedback law f, the inputs at the end of each stage are f(t, q, v) + u, with the given u of the step.
 """

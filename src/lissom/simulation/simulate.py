@@ -67,7 +67,17 @@ from lissom.simulation.streams import Stream
 from lissom.simulation.trajectory import Trajectory, motion_arrays
 from lissom.stepping.contact_search import contact_search_kernel
 from lissom.stepping.driver import accelerations
-from lissom.stepping.schemes import Scheme, bathe, esdirk, generalized_alpha, hht, implicit_euler, newmark, sdirk
+from lissom.stepping.schemes import (
+    Scheme,
+    at_positions,
+    bathe,
+    esdirk,
+    generalized_alpha,
+    hht,
+    implicit_euler,
+    newmark,
+    sdirk,
+)
 from lissom.stepping.state import StateDerivative
 from lissom.stepping.statistics import Statistics
 from lissom.stepping.step_kernel import steps_kernel
@@ -144,7 +154,7 @@ def simulate(
         period: sampling period of the controller [s]: it is called once a period, and u is constant in between. None:
             it is called at every evaluation.
         project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
-            False: the velocity satisfies this to the accuracy of the scheme.
+            False: the velocity satisfies this to the accuracy of the scheme; "sdirk" has three stages then.
         progress: True shows a progress bar.
         out: path of a new or an empty folder to which a single motion is written during the simulation, so that memory
             use does not grow with its length. `resume` continues an interrupted motion. With `out`, the methods of
@@ -223,6 +233,8 @@ def _simulated(
     require_motions_until(model, float(duration))
     law = controller if period is None else None
     run, method, why = chosen_method(method, model.of_row(0, 1), law, dt)
+    if not project_velocity and getattr(run, "func", None) is integrate_implicit:
+        run = partial(integrate_implicit, scheme=at_positions(run.keywords["scheme"], model.of_row(0, 1)))
     _check_anchors(model.of_row(0, 1), run, method)
     _check_jacobian(jacobian, method)
     _check_baumgarte(baumgarte_time, model, getattr(run, "func", None) is integrate_implicit, method)

@@ -36,16 +36,33 @@ w is the rate of Δ; it equals v except for poses with quaternions. γ is the sa
 matrix. The last stage ends the step. A second set of weights for the same stages has order 3; the difference between
 the two results estimates the error.
 
+SDIRK has another form where steps hold the positions of loops alone, e = 0 at the end of each stage (index 3). There
+(5) makes v₁ across the loops a backward difference, late by γ h/2, and the constraint forces of both stages are off by
+as much as themselves. They cancel but for the turn of the loops between the stages: v has an error of h² after each
+step, which no projection of v at the end of the step removes. Three stages of Nyström's form, whose Δ all have errors
+of h³ only, leave errors of h in a and of h² in v across the loops:
+
+    Δ_i = h c_i vₙ + h² Σ B_ij a_j,   v_i = vₙ + h Σ A_ij a_j,   Σ_j A_ij = c_i,   Σ_j B_ij = c_i²/2           (8)
+    bᵀ c = 1/2,   bᵀ c² = 1/3,   bᵀ A c = 1/6,   bᵀ B⁻¹ c = 1    with the last row b of A                  (9)
+
+The first stage serves the others only: b = (0, 3/4, 1/4) are Radau's weights for c₂ = 1/3 and c₃ = 1, with which v has
+an error of h⁴ in a step without loops. The last equation of (9) keeps errors of vₙ across the loops out of v at the
+end, and makes a step damp an infinitely fast vibration completely. c₁ = 4/5 and the diagonal of B were found by
+numerical search: no vibration grows, whatever its damping and gyroscopic forces, and a linkage without inputs that
+turns by a radian in a step gains no energy (both are tested). With two stages of this form some vibrations grow. A step
+has an error of (1/6 − Σ B_3j c_j) h³ da/dt in q.
+
 Sources: J. Chung, G. M. Hulbert, J. Appl. Mech. 60, 1993; on the manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach.
-Theory 48, 2012. K. J. Bathe, Comput. Struct. 85, 2007; R. E. Bank et al., IEEE Trans. Electron Devices 32, 1985 (γ).
-R. Alexander, SIAM J. Numer. Anal. 14, 1977. C. A. Kennedy, M. H. Carpenter, Appl. Numer. Math. 44, 2003
-(ESDIRK4(3)6L[2]SA); H. Munthe-Kaas, Appl. Numer. Math. 29, 1999 (the rates).
+Theory 48, 2012. K. J. Bathe, Comput. Struct. 85, 2007; R. E. Bank et al., IEEE Trans. Electron Devices 32, 1985 (γ). R.
+Alexander, SIAM J. Numer. Anal. 14, 1977. E. Hairer, C. Lubich, M. Roche, The Numerical Solution of Differential-
+Algebraic Systems by Runge-Kutta Methods, 1989 (orders of index 3). C. A. Kennedy, M. H. Carpenter, Appl. Numer. Math.
+44, 2003 (ESDIRK4(3)6L[2]SA); H. Munthe-Kaas, Appl. Numer. Math. 29, 1999 (the rates).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, final
 
@@ -56,6 +73,8 @@ from lissom.robot import checks, formatting
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from lissom.model.model import Model
 
 MOST_STAGES = 5
 ORDER_SHARE = 1e-4  # error of the iteration, relative to that of the step, in (6) of newton_stages
@@ -356,6 +375,9 @@ def sdirk() -> Scheme:
     """Alexander's scheme with two stages: second order, also with inputs that jump between steps. A step uses only q
     and v at its start.
 
+    In rollouts, and with `project_velocity=False`, robots whose loops, wheels or couplings hold positions have three
+    stages of the same kind, since two would be of first order there.
+
     Returns:
         Scheme, for `simulate(method=)`, `rollout(method=)` and control.
     Source: Alexander 1977.
@@ -368,6 +390,33 @@ def sdirk() -> Scheme:
         error=(error, 0.0, 0.0, -error, 0.0, 0.0, 0.0),
         error_power=3,
     )
+
+
+_C = np.array([4.0 / 5.0, 1.0 / 3.0, 1.0])  # c of (8)
+_A = np.array([[4.0 / 5.0, 0.0, 0.0], [-5.0 / 42.0, 19.0 / 42.0, 0.0], [0.0, 3.0 / 4.0, 1.0 / 4.0]])
+
+
+@cache
+def _sdirk_at_positions() -> Scheme:
+    """The scheme (8) that takes the place of `sdirk` where positions alone are held on loops."""
+    B = np.diag([0.5 * _C[0] ** 2, 0.55, 0.055])
+    B[1, 0] = 0.5 * _C[1] ** 2 - B[1, 1]
+    first = -_C[0] / B[0, 0]  # of h a₁ by an error of vₙ = 1 across the loops, and of h a₂ and h a₃
+    second = -(_C[1] + B[1, 0] * first) / B[1, 1]
+    third = -(1.0 + _A[2, :2] @ [first, second]) / _A[2, 2]  # v = 0 of (9)
+    rest = 0.5 - B[2, 2]
+    B[2, 1] = -(1.0 + rest * first + B[2, 2] * third) / (second - first)  # Δ = 0
+    B[2, 0] = rest - B[2, 1]
+    stages = tuple(_nystrom_stage(float(_C[i]), _A[i, : i + 1], B[i, : i + 1]) for i in range(3))
+    error = float((1.0 / 6.0 - B[2] @ _C) / (_C[2] - _C[1]))  # of h³ da/dt, with da/dt from a and a₂
+    return Scheme("sdirk", stages, (error, *[0.0] * 8, -error))
+
+
+def at_positions(scheme: Scheme, model: Model) -> Scheme:
+    """The scheme of steps that hold the loops of a robot at positions alone: `scheme`, but (8) in place of `sdirk` if
+    a row of the constraints holds positions."""
+    holds = model.n_rows > 0 and not model.rate_rows.all()
+    return _sdirk_at_positions() if holds and scheme.stages == sdirk().stages else scheme
 
 
 _ESDIRK_A = np.zeros((6, 6))
@@ -415,3 +464,15 @@ def _diagonal_stage(end: float, start: float, row: np.ndarray) -> Stage:
         first_order += [0.0, weight]
     ahead = (1.0, *[0.0] * (len(position) - 1))
     return Stage(end, tuple(position), tuple(velocity), ahead, tuple(first_order))
+
+
+def _nystrom_stage(end: float, velocity: np.ndarray, position: np.ndarray) -> Stage:
+    """A stage of (8) with its rows of A and B, which end with those of the stage itself."""
+    (*rates, rate), (*moves, move) = velocity.tolist(), position.tolist()
+    by_move, by_rate, first_order = [move, end, 0.0, 0.0], [rate, 1.0, 0.0, 0.0], [rate, 0.0]
+    for own_move, own_rate in zip(moves, rates):
+        by_move += [0.0, 0.0, own_move]
+        by_rate += [0.0, 0.0, own_rate]
+        first_order += [0.0, own_rate]
+    ahead = (1.0, *[0.0] * (len(by_move) - 1))
+    return Stage(end, tuple(by_move), tuple(by_rate), ahead, tuple(first_order))
