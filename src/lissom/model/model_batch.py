@@ -179,7 +179,7 @@ def _check_links(models: Sequence[Model]) -> None:
             "functions of forces with inputs",
             lambda model: [f"{x.name} ({x.function.functions.name[:12]})" for x in model.forces.driven],
         ),
-        ("loops, skates and rolling contacts", lambda model: model.loops.names),
+        ("loops, skates, rolling contacts and constraints", lambda model: model.loops.names),
         ("kinds of their rows", lambda model: model.loops.row_kind.tolist()),
         ("couplings of joints", lambda model: model.joint_couplings.names),
         ("elastic couplings of joints", lambda model: model.joint_couplings.elastic_names),

@@ -1,0 +1,128 @@
+"""Constraints by functions of poses and velocities: rows, derivatives, other descriptions of the same, and errors."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from dynamics.constraint_checks import (
+    by_q,
+    check_derivatives,
+    check_derivatives_of_forward_dynamics,
+    check_wrenches,
+    state,
+)
+from touching_robots import moved
+
+import lissom as ls
+
+A, B = moved(0.1, 0.02, -0.05, (0.3, -0.2, 0.4)), moved(-0.2, 0.1, 0.3, (-0.1, 0.5, 0.2))
+BODY = ls.RigidBody(1.3, (0.02, 0.01, -0.03), (0.02, 0.03, 0.04))
+SURFACE = "z - x**2 + 0.3*sin(y)*x"
+TURNED = "R11*x + R23*R32 - cos(R31)*y + exp(z/2)*R22 - 0.4"
+
+
+def free():
+    """A free body with a frame on a surface and at an angle to it, both in the world."""
+    robot = ls.Robot("free")
+    robot.add_link("body", BODY, ls.JointFree())
+    robot.add_constraint("surface", "body", function=ls.Expression(SURFACE, "x, y, z"), placement_a=A, placement_b=B)
+    robot.add_constraint("turned", "body", function=ls.Expression(TURNED, "x, y, z, R11, R23, R32, R31, R22"),
+                         placement_a=B, placement_b=A)  # fmt: skip
+    return robot
+
+
+def soft(base=None):
+    """A soft arm on a spherical joint of a free base, with a ball on a second arm: a rod between the arms, whose length
+    is a coordinate, a curve with two joints, a loop and a gear."""
+    robot = ls.Robot("soft")
+    robot.add_link("base", BODY, base or ls.JointFree())
+    robot.add_link("hip", ls.RigidBody(0.2, inertia=(0.01, 0.01, 0.01)), ls.JointSpherical(), "base")
+    rubber = ls.Material(young=1e5, poisson=0.5, density=1000.0, damping_time=0.02)
+    rod = ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1, bending_z=1, elongation=0), rubber)
+    robot.add_link("arm", rod, parent="hip")
+    robot.add_link("hand", ls.RigidBody(0.3, inertia=(0.01, 0.01, 0.02)), ls.JointRevolute((0, 1, 0)), "arm")
+    robot.add_link("slide", ls.RigidBody(0.4, inertia=(0.01, 0.01, 0.02)), ls.JointPrismatic((1, 0, 0)), "base",
+                   placement=A)  # fmt: skip
+    robot.add_link("other", rod, ls.JointRevolute((0, 0, 1)), "slide")
+    length = ls.Expression("sqrt(x*x + y*y + z*z) - 0.3 - l**2/2", "x, y, z, l")
+    robot.add_constraint("rope", "arm", "other", function=length, joints=["slide"], s_a=0.6, s_b=0.5, placement_a=A)
+    curve = ls.Expression("z*a + R12*sin(b) - x*y*a*b - k", "b, a, x, y, z, R12", {"k": 0.1})
+    robot.add_constraint("curve", "hand", "base", function=curve, joints=["hand", "other"], placement_b=B)
+    robot.add_loop("pin", "other", "hand", placement_b=A, joint=ls.JointUniversal())
+    robot.add_coupling("gear", ["hand", "slide"], [1.0, -2.0])
+    return robot
+
+
+def moving():
+    """The soft arms with velocities: of a place between the arms that depends on two joints and their rates, and of an
+    edge on a curved surface of the world."""
+    robot = soft()
+    robot.constraints.clear()
+    rates = "vx*R21 + wz*x*y - b*a_rate*z + 0.3*b_rate + R33*vz*cos(a) - wx"
+    robot.add_constraint("place", "arm", "other", velocity=True, joints=["slide", "hand"], s_a=0.6, s_b=0.5,
+                         function=ls.Expression(rates, "a, b, a_rate, b_rate, x, y, z, vx, vz, wz, wx, R21, R33"),
+                         placement_a=A)  # fmt: skip
+    edge = ls.Expression("vy*(1 + x*x) - 2*x*z*vx + sin(y)*wy/(2 + z)", "x, y, z, vx, vy, wy")
+    robot.add_constraint("edge", "hand", velocity=True, function=edge, placement_a=A, placement_b=B)
+    held = ls.Expression("x - 0.3*l", "x, l")
+    robot.add_constraint("held", "hand", "slide", function=held, joints=["other"])
+    return robot
+
+
+def fixed():
+    """The soft arms on a hinge, without quaternions."""
+    return soft(ls.JointRevolute((0, 0.6, 0.8)))
+
+
+ROBOTS = {make.__name__: make for make in (free, soft, moving, fixed)}
+
+
+@lru_cache
+def model_of(name):
+    return ROBOTS[name]().build()
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives(name):
+    """Of residuals, rows, rates and forces, against differences."""
+    check_derivatives(model_of(name))
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives_of_forward_dynamics(name):
+    """By q and v, against differences."""
+    check_derivatives_of_forward_dynamics(model_of(name))
+
+
+def test_wrenches_are_the_forces():
+    """Aᵀ λ is the effect of loop_wrenches at their frames."""
+    check_wrenches(model_of("free"))
+
+
+def test_values_and_rows_are_those_of_poses():
+    """Residuals are the function of the pose of A in B by frame_pose, rates those of poses a moment before and after:
+    for positions the change of the function, for velocities the function itself."""
+    model = model_of("soft")
+    q, v, *_ = state(model)
+    h, rope = 1e-6, model.loops.names.index("rope")
+
+    def value(q):
+        a = ls.frame_pose(model, q, "arm", s=0.6) @ A
+        b = ls.frame_pose(model, q, "other", s=0.5)
+        slide = q[model.links.q_start[model.links.names.index("slide")]]
+        return np.linalg.norm(a[:3, 3] - b[:3, 3]) - 0.3 - slide**2 / 2
+
+    row = model.loops.row_start[rope]
+    assert ls.loop_residual(model, q)[row] == pytest.approx(value(q), abs=1e-14)
+    slope = (value(ls.integrate(model, q, h * v)) - value(ls.integrate(model, q, -h * v))) / (2 * h)
+    assert (ls.constraint_jacobian(model, q) @ v)[row] == pytest.approx(slope, abs=1e-9)
+    model = model_of("moving")
+    q, v, *_ = state(model)
+    places = [np.linalg.solve(B, ls.frame_pose(model, ls.integrate(model, q, k * h * v), "hand") @ A) for k in (-1, 0, 1)]
+    rate = (places[2] - places[0]) / (2 * h)
+    (x, y, z), (vx, vy, _) = places[1][:3, 3], rate[:3, 3]
+    wy = (rate[:3, :3] @ places[1][:3, :3].T)[0, 2]
+    wanted = vy * (1 + x * x) - 2 * x * z * vx + np.sin(y) * wy / (2 + z)
+    row = model.loops.row_start[model.loops.names.index("edge")]
+    assert (ls.constraint_jacobian(model, q) @ v)[row] == pytest.approx(wanted, abs=1e-8)
+    assert model.rate_rows[row] and ls.loop_residual(model, q)[row] == 0.0
