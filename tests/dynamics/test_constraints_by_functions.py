@@ -14,6 +14,7 @@ from dynamics.constraint_checks import (
 from touching_robots import moved
 
 import lissom as ls
+from lissom.statics.newton_kernel import Sought, newton_in_kernel, results
 
 A, B = moved(0.1, 0.02, -0.05, (0.3, -0.2, 0.4)), moved(-0.2, 0.1, 0.3, (-0.1, 0.5, 0.2))
 BODY = ls.RigidBody(1.3, (0.02, 0.01, -0.03), (0.02, 0.03, 0.04))
@@ -126,3 +127,30 @@ def test_values_and_rows_are_those_of_poses():
     row = model.loops.row_start[model.loops.names.index("edge")]
     assert (ls.constraint_jacobian(model, q) @ v)[row] == pytest.approx(wanted, abs=1e-8)
     assert model.rate_rows[row] and ls.loop_residual(model, q)[row] == 0.0
+
+
+@pytest.mark.parametrize("base", [ls.JointRevolute((0, 0.6, 0.8), stiffness=5.0), ls.JointSpherical(stiffness=5.0)])
+def test_newton_iterations_converge_quadratically(base):
+    """Equilibria of the soft arms: two iterations from 1e-3 away reach what takes an exact matrix. Derivatives of the
+    equilibrium by an input and by a constant of a function are those of other equilibria."""
+    robot = soft(base)
+    robot.add_joint_actuator("motor", "hand")
+    model, paths = robot.build(), ("curve.function.k",)
+    rest = ls.solve_statics(model, [0.03], q0=ls.assemble(model, model.neutral()))
+    assert np.abs(ls.loop_residual(model, rest.q)).max() < 1e-11
+    move = np.random.default_rng(0).normal(size=model.nv) * model.dofs.scale
+    sought = Sought(np.array([[0.03]]), 0.0, 1.0, np.zeros(model.n_rows), 1e-13, 2, 0.0)
+    start, force = ls.integrate(model, rest.q, 1e-3 * move), rest.multipliers
+    q, *_ = (x[0] for x in results(newton_in_kernel(model, start[None], force[None], sought)))
+    assert np.abs(ls.difference(model, rest.q, q) / model.dofs.scale).max() < 1e-7
+    found = ls.equilibrium_derivatives(rest, parameters=paths)
+
+    def at(u, k):
+        return ls.solve_statics(robot.with_({paths[0]: k}).build(), [u], q0=rest.q).q
+
+    for slope, (low, high) in (
+        (found.u[:, 0], [at(0.03 + h, 0.1) for h in (-1e-4, 1e-4)]),
+        (found.parameters[paths[0]], [at(0.03, 0.1 + h) for h in (-1e-4, 1e-4)]),
+    ):
+        wanted = ls.difference(model, low, high) / 2e-4
+        np.testing.assert_allclose(slope, wanted, atol=1e-5 * np.abs(wanted).max())
