@@ -4,8 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+import warp as wp
 from dynamics.constraint_checks import (
-    by_q,
     check_derivatives,
     check_derivatives_of_forward_dynamics,
     check_wrenches,
@@ -14,7 +14,14 @@ from dynamics.constraint_checks import (
 from touching_robots import moved
 
 import lissom as ls
+from lissom.launch.buffers import Buffers, register_loops
+from lissom.launch.prepare import TableOptions
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.tables import TablesStruct
+from lissom.passes.scratch import ScratchStruct
 from lissom.statics.newton_kernel import Sought, newton_in_kernel, results
+from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_buffers, newton_matrix_of
+from lissom.systems.residual import residual_of
 
 A, B = moved(0.1, 0.02, -0.05, (0.3, -0.2, 0.4)), moved(-0.2, 0.1, 0.3, (-0.1, 0.5, 0.2))
 BODY = ls.RigidBody(1.3, (0.02, 0.01, -0.03), (0.02, 0.03, 0.04))
@@ -54,10 +61,10 @@ def soft(base=None):
     return robot
 
 
-def moving():
+def moving(base=None):
     """The soft arms with velocities: of a place between the arms that depends on two joints and their rates, and of an
     edge on a curved surface of the world."""
-    robot = soft()
+    robot = soft(base)
     robot.constraints.clear()
     rates = "vx*R21 + wz*x*y - b*a_rate*z + 0.3*b_rate + R33*vz*cos(a) - wx"
     robot.add_constraint("place", "arm", "other", velocity=True, joints=["slide", "hand"], s_a=0.6, s_b=0.5,
@@ -119,7 +126,9 @@ def test_values_and_rows_are_those_of_poses():
     assert (ls.constraint_jacobian(model, q) @ v)[row] == pytest.approx(slope, abs=1e-9)
     model = model_of("moving")
     q, v, *_ = state(model)
-    places = [np.linalg.solve(B, ls.frame_pose(model, ls.integrate(model, q, k * h * v), "hand") @ A) for k in (-1, 0, 1)]
+    places = [
+        np.linalg.solve(B, ls.frame_pose(model, ls.integrate(model, q, k * h * v), "hand") @ A) for k in (-1, 0, 1)
+    ]
     rate = (places[2] - places[0]) / (2 * h)
     (x, y, z), (vx, vy, _) = places[1][:3, 3], rate[:3, 3]
     wy = (rate[:3, :3] @ places[1][:3, :3].T)[0, 2]
@@ -154,3 +163,56 @@ def test_newton_iterations_converge_quadratically(base):
     ):
         wanted = ls.difference(model, low, high) / 2e-4
         np.testing.assert_allclose(slope, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def step_kernel(act):
+    """One that makes the matrix of a step."""
+    residual, matrix, Rows = residual_of(act), newton_matrix_of(act), wp.array2d(dtype=wp.float64)
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def matrix_alone(
+        t: TablesStruct, s: ScratchStruct, b: NewtonBuffersStruct, q: Rows, v: Rows, a: Rows, u: Rows, none: Rows,
+        c: wp.array(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array(dtype=vec6), tau: Rows, first: int,
+    ):  # fmt: skip
+        i = first + wp.tid()
+        residual(t, s, i, q, v, a, u, none, gravity[0], load, b.loops, tau)
+        matrix(t, s, b, i, q, v, a, none, c[0], c[1], gravity[0], load)
+
+    return matrix_alone
+
+
+@pytest.mark.parametrize("make", [soft, moving])
+def test_the_matrix_of_a_step(make):
+    """It and its constraint rows are ∂/∂q + c₁ ∂/∂v + c₀ ∂/∂a of the residual and of A v/c₁, or the rows A_q, of other
+    kernels, which the tests above compare with differences. Without quaternions, whose steps are no rates."""
+    robot = make(ls.JointRevolute((0, 0.6, 0.8)))
+    robot.links["hip"] = ls.Robot("x").add_link("hip", BODY, ls.JointRevolute((1, 0, 0)), "base")
+    model, c0, c1 = robot.build(), 300.0, 20.0
+    q, v, a, force = state(model)
+    nv, m = model.nv, model.n_rows
+    sizes = {"q": (model.nq,), "v": (nv,), "a": (nv,), "u": (model.nu,), "none": (nv,)}
+    w = Buffers(model, 1, sizes, {"tau": (nv,)}, table_options=TableOptions(derivatives=True))
+    b = newton_buffers(model, 1)
+    register_loops(w, b.loops)
+    known = {"K": b.matrix, "A": b.loops.A, "A_q": b.loops.A_q}
+    for name, array in known.items():
+        w.register(name, array)
+    rest = [w.buffer("c", (2,), common=True), w.buffer("gravity", (1,), vec3, common=True),
+            w.buffer("load", (model.n_load_rows,), vec6, common=True)]  # fmt: skip
+    given = [w.on_device[name] for name in sizes]
+    w.record(step_kernel, [w.tables, w.scratch, b, *given, *rest, w.on_device["tau"]])
+    for name, value in {"q": q, "v": v, "a": a, "force": force, "c": (c0, c1), "gravity": model.gravity}.items():
+        w.host[name][:] = value
+    w.run()
+    K, A, A_q = (w.host[name].reshape(-1, b.x.width)[:, :nv] for name in known)
+    by_q, by_v, by_a = ls.inverse_dynamics_derivatives(model, q, v, a)
+    wanted = by_q + c1 * by_v + c0 * by_a - ls.constraint_force_derivative(model, q, force)
+    np.testing.assert_allclose(K, wanted, atol=1e-12 * np.abs(wanted).max())
+    J = ls.constraint_jacobian(model, q)
+    np.testing.assert_allclose(A, J, atol=1e-13 * np.abs(J).max())
+    d = ls.constraint_derivatives(model, q, v, a)
+    rows = np.where(model.rate_rows[:, None], J + d.velocity_q / c1, d.residual_q)
+    assert rows.shape == (m, nv)
+    np.testing.assert_allclose(A_q, rows, atol=1e-12 * np.abs(rows).max())
+    left = w.host["tau"][0] - ls.inverse_dynamics(model, q, v, a) + J.T @ force
+    np.testing.assert_allclose(left, 0.0, atol=1e-11 * np.abs(force).max())

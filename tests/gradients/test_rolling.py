@@ -53,8 +53,8 @@ def tethered():
     robot.add_link("winch", ls.RigidBody(0.7, (0, 0, 0), np.zeros((3, 3))), ls.JointPrismatic((0, 1, 0)))
     robot.add_joint_actuator("motor", "winch")
     surface = ls.Expression("z - k*x**2 - 0.2*y*y", "x, y, z", {"k": 0.4})
-    edge = ls.Expression("R12*vx + R22*vy + R32*vz + c*y*wz + d*l*l_rate", "x, y, l, l_rate, vx, vy, vz, wz, R12, R22, R32",
-                         {"c": 0.2, "d": 0.3})  # fmt: skip
+    edge = ls.Expression("R12*vx + R22*vy + R32*vz + c*y*wz + d*l*l_rate",
+                         "x, y, l, l_rate, vx, vy, vz, wz, R12, R22, R32", {"c": 0.2, "d": 0.3})  # fmt: skip
     rope = ls.Expression("sqrt(x*x + y*y + z*z) - l", "x, y, z, l")
     robot.add_constraint("surface", "body", function=surface)
     robot.add_constraint("edge", "body", function=edge, velocity=True, joints=["winch"])

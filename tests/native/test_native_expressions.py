@@ -191,7 +191,9 @@ def of_poses():
     robot.add_link("body", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0)), ls.JointFree())
     for name in JOINTS_OF:
         robot.add_link(name, ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0)), ls.JointRevolute())
-    place = ls.Expression("sin(x*R12) + y*z*R31*a - exp(b*R23)/(2 + c*c) + R33*a*c", "x, y, z, R12, R31, R23, R33, a, b, c")
+    place = ls.Expression(
+        "sin(x*R12) + y*z*R31*a - exp(b*R23)/(2 + c*c) + R33*a*c", "x, y, z, R12, R31, R23, R33, a, b, c"
+    )
     speed = ls.Expression("vx*y*R11 + wz*sin(a)*x - b_rate*R32*c + vy*z*z + c_rate/a + a_rate*x",
                           "vx, vy, wz, x, y, z, R11, R32, a, b_rate, c, c_rate, a_rate")  # fmt: skip
     robot.add_constraint("place", "body", function=place, joints=JOINTS_OF)
@@ -200,8 +202,8 @@ def of_poses():
 
 
 def test_functions_of_poses():
-    """put_function( and put_function_bend( store Φ, P, T and D: of the variables along motions g → exp(y) g, by NumPy and
-    differences; nothing where kernels serve no programs."""
+    """put_function( and put_function_bend( store Φ, P, T and D: of the variables along motions g → exp(y) g, by NumPy
+    and differences; nothing where kernels serve no programs."""
     model, rng, h = of_poses(), np.random.default_rng(0), 1e-4
     table = model.constraint_functions
     g = se3_exp(np.array([0.4, -0.3, 0.8, 0.2, 0.5, -0.4]))
@@ -261,7 +263,7 @@ def test_functions_of_poses():
             P, T, D = found[1:10], found[10:19], found[19:].reshape(9, 9)
             assert found[0] == pytest.approx(0.0 if table.is_rate[f] else value(f, none, rates), abs=1e-14)
             np.testing.assert_allclose(P, [row(f, k, none) for k in range(9)], atol=1e-9)
-            by = [[slope(lambda move, j=j: row(f, j, move), e) for e in motions] for j in range(9)]
+            by = [[slope(lambda move, f=f, j=j: row(f, j, move), e) for e in motions] for j in range(9)]
             np.testing.assert_allclose(D, by, atol=1e-6)
             assert rates @ D @ rates == pytest.approx(along(f, none), abs=1e-7)
             wanted = [(along(f, 1e-3 * e) - along(f, -1e-3 * e)) / 2e-3 for e in motions]

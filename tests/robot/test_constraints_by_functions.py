@@ -1,5 +1,7 @@
 """Descriptions of constraints by functions: errors, robot files, copies and edits, traced functions and batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from robot_descriptions import assert_same, round_trip
@@ -40,7 +42,7 @@ def cart():
         ({"joints": ["slide", "slide"]}, r"constraint 'x': joints: must be 10 names at most, each of another joint"),
         ({"function": ls.Expression("z - l", "z, l"), "joints": ["base"]}, r"joint 'base': each joint must have one"),
         ({"function": ls.Expression("z - l", "z, l"), "joints": ["leg"]}, r"constraint 'x': joints: must be one of"),
-        ({"joints": ["slide"]}, r"function: must have as variables some of x, y, z, R11, ..., R33, and one name for ea"),
+        ({"joints": ["slide"]}, r"function: must have as variables some of x, y, z, R11, ..., R33, and one"),
         ({"function": ls.Expression("z - l", "z, l")}, r"and one name for each of its 0 joints \(got 'z, l'\)"),
         ({"function": ls.Expression("z", "z, l"), "joints": ["slide"]}, r"must depend on each joint; leave out those"),
         ({"function": ls.Expression("l - 1", "l"), "joints": ["slide"]}, r"must depend on the pose .*add_coupling"),
@@ -66,7 +68,9 @@ def test_bad_descriptions(given, message):
         robot.build()
 
 
-@pytest.mark.parametrize("text", ["0*z + 2*vx/(1 + z)", "-(vx - wy)*cos(z)", "0 + vx", "vx - 0", "(vx + wz)*x**2 - 3*vx"])
+@pytest.mark.parametrize(
+    "text", ["0*z + 2*vx/(1 + z)", "-(vx - wy)*cos(z)", "0 + vx", "vx - 0", "(vx + wz)*x**2 - 3*vx"]
+)
 def test_linear_functions_are_accepted(text):
     """Sums, products with functions of the pose, and quotients by them, of velocities."""
     robot = cart()
@@ -197,7 +201,9 @@ def test_open_constraints_are_named():
 
 def test_functions_of_velocities_are_refused_where_positions_count():
     """Functions of equilibria take functions of positions, and name those of velocities."""
-    with pytest.raises(ls.ModelError, match=r"solve_statics: must have no constraints on velocities.*constraint 'edge'\)"):
+    with pytest.raises(
+        ls.ModelError, match=r"solve_statics: must have no constraints on velocities.*constraint 'edge'\)"
+    ):
         ls.solve_statics(cart().build())
 
 
@@ -213,9 +219,8 @@ def test_batches():
         alone = ls.simulate(model, 0.05, q[k], v[k], dt=5e-3, t_eval=[0.0, 0.05])
         np.testing.assert_allclose(both.q[k], alone.q, atol=1e-11)
     other = cart()
-    other.constraints.pop("rope")
-    other.add_constraint("rope", "rod", "ball", function=ls.Expression("x*l", "x, l"), joints=["slide"])
-    with pytest.raises(ls.ModelError, match="rope|constraint_functions"):
+    other.constraints["rope"] = replace(other.constraints["rope"], function=ls.Expression("x*l", "x, l"))
+    with pytest.raises(ls.ModelError, match=r"model 1 of a batch: constraint_functions > code must be"):
         ls.ModelBatch([cart().build(), other.build()])
 
 

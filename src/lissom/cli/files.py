@@ -226,13 +226,13 @@ def _info(arguments: argparse.Namespace) -> int:
 
     from lissom.cli.descriptions import (
         bodies,
+        constraints,
         deformable_bodies,
         driven_by,
         place,
         python_functions,
         surroundings,
         unit_of_input,
-        constraints,
     )
 
     robot, model = loaded(arguments.robot)

@@ -31,8 +31,8 @@ from lissom.lie.warp_private import launch_under_lock
 from lissom.model.model import Model
 from lissom.passes.scratch import (
     STATUS_FLAT_DISC,
-    STATUS_FUNCTION,
     STATUS_FULL_TURN,
+    STATUS_FUNCTION,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,

@@ -326,7 +326,9 @@ class Assembly:
             pitch=np.array([c.pitch for c in made], dtype=np.float64),
             hinge=np.array([c.hinge for c in made]).reshape(-1, 2, 3),
             radius=np.array([c.radius for c in made], dtype=np.float64),
-            function=np.array([-1 if kind != "constraints" else names.index(name) for kind, name, _ in parts], np.int32),
+            function=np.array(
+                [-1 if kind != "constraints" else names.index(name) for kind, name, _ in parts], np.int32
+            ),
             row_direction=np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
             row_kind=np.concatenate([np.zeros(0), *(c.kinds for c in made)]).astype(np.int32),
         )

@@ -174,8 +174,8 @@ class Model:
 
     @cached_property
     def rate_rows(self) -> np.ndarray:
-        """Whether each constraint row restricts velocities and no positions, shape (n_rows,): rows of skates, of rolling
-        along the plane, and of functions of velocities."""
+        """Whether each constraint row restricts velocities and no positions, shape (n_rows,): rows of skates, of
+        rolling along the plane, and of functions of velocities."""
         none = np.zeros(len(self.joint_couplings.names), dtype=bool)
         return np.append(np.isin(self.loops.row_kind, RATES), none)
 

@@ -17,7 +17,7 @@ Source: F. Boyer et al. 2023, Remark 2 and (7).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, final
+from typing import Annotated, final
 
 import numpy as np
 

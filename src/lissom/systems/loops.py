@@ -12,8 +12,8 @@ logarithm, so that the joint may rotate by any angle.
 
 Skates and rolling contacts are further rows P of (3), of robot.rolling, between the same two frames: P is constant for
 a skate, and follows the point of contact of a wheel (rolling). Rows that restrict velocities only have no residual,
-e = 0 and E = 0. So are rows of functions of the pose or velocity of A in B (constraint_functions), which may depend on
-coordinates of joints, too. Where P depends on the pose of A in B, a motion y' changes it by D y', and
+e = 0 and E = 0. A function of the pose or velocity of A in B is one more row (constraint_functions). It may depend on
+coordinates of joints too. Where P depends on the pose of A in B, a motion y' changes it by D y', and
 
     d(P y)/dt = P ẏ + y·D y,   δ(P y) = P δy + δx·Dᵀ y,   δ(y·D y) = y·(D + Dᵀ) δy + δx·(its derivative)  (5)
 """
@@ -40,7 +40,6 @@ from lissom.systems import constraint_functions
 from lissom.systems.constraint_functions import (
     column_of,
     entry_of,
-    entry_of_bend,
     joint_count,
     joint_rate,
     number_of_product,
@@ -172,13 +171,15 @@ def restricts_rate(kind: int) -> bool:
 @wp.func
 def is_of_wheel(kind: int) -> bool:
     """Whether a row of a kind belongs to a wheel or ball."""
-    return kind == HEIGHT or kind == ROLLING
+    return kind >= HEIGHT and kind <= ROLLING
 
 
 @wp.func
 def is_function(kind: int) -> bool:
     """Whether a row of a kind is a function of the pose or velocity."""
-    return kind == FUNCTION or kind == RATE_FUNCTION
+    if kind == FUNCTION:
+        return True
+    return kind == RATE_FUNCTION
 
 
 @wp.func

@@ -674,9 +674,9 @@ def has_couplings(model: Model) -> bool:
 def closes_by_blocks(model: Model) -> bool:
     """Whether the matrices of a robot with loops can be factored by elimination of blocks.
 
-    There must be no couplings of joints, rigid or elastic, no skates, rolling contacts and functions. No block may have more
-    than half of the coordinates. Each block at a tip must have a regular inertia; then the part beyond any block has
-    one.
+    There must be no couplings of joints, rigid or elastic, no skates, rolling contacts and functions. No block may have
+    more than half of the coordinates. Each block at a tip must have a regular inertia; then the part beyond any block
+    has one.
     """
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 
