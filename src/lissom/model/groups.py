@@ -22,6 +22,7 @@ import numpy as np
 import warp as wp
 
 from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.robot.expression_programs import Operation
 
 vec6i = wp.types.vector(length=6, dtype=wp.int32)
 vec7i = wp.types.vector(length=7, dtype=wp.int32)
@@ -319,6 +320,13 @@ class ConstraintFunctions:
         rows, first = self.code.reshape(-1, 2), int(self.start[k])
         stop = first + int((rows[first:, 0] == 0).argmax())
         return [(int(step), float(self.numbers[first + n])) for n, (step, _) in enumerate(rows[first:stop])]
+
+    def operations(self) -> dict[str, str]:
+        """The operations of the program of each function as text, without numbers, by name."""
+        return {
+            name: " ".join(Operation(step).name.lower() for step, _ in self.steps(k))
+            for k, name in enumerate(self.names)
+        }
 
     def tied_nodes(self, ends: np.ndarray) -> np.ndarray:
         """Pairs (n, 2) of a node at an end of a constraint, −1 for the world, and the node of a joint on which it

@@ -181,6 +181,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ),
         ("loops, skates, rolling contacts and constraints", lambda model: model.loops.names),
         ("kinds of their rows", lambda model: model.loops.row_kind.tolist()),
+        ("operations in functions of constraints", lambda model: model.constraint_functions.operations()),
         ("couplings of joints", lambda model: model.joint_couplings.names),
         ("elastic couplings of joints", lambda model: model.joint_couplings.elastic_names),
         ("parts that exert forces at places", lambda model: model.placed_parts.names),

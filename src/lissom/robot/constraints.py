@@ -130,7 +130,8 @@ class Loop:
         placement_a, placement_b: poses (4, 4) of frames A and B in their links' frames at s, or in the world; None is
             the identity.
         joint: any joint except JointFree and JointCustom, without spring, damper and stops. Its axes are given in frame
-            B. At its neutral configuration the axes of frames A and B agree.
+            B. At its neutral configuration the axes of frames A and B agree. A joint with these, or with a motor, is
+            that of a link without a body, to which a fixed loop holds link a.
     """
 
     name: str
@@ -150,7 +151,8 @@ class Loop:
             checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         self.joint.check(f"{where} > joint")
-        rule = "must be zero: put the spring on a joint of the tree and close the chain elsewhere"
+        rule = ("must be zero: close the chain at another joint, or give this joint to a link without a body and hold "
+                "link a to it by a fixed loop")  # fmt: skip
         for name in acting_fields(self.joint):
             raise checks.fail(f"{where} > joint: {name}", rule, getattr(self.joint, name))
         self.closure(where)
