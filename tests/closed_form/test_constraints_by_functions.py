@@ -260,3 +260,29 @@ def test_a_skate_on_a_paraboloid():
     np.testing.assert_allclose(motion.q[-1], wanted.q[-1], rtol=0, atol=1e-8)
     energy = ls.energy(model, motion.q, motion.v).total
     np.testing.assert_allclose(energy, energy[0], rtol=0, atol=1e-8)
+
+
+def test_reactions_add_up():
+    """The base of a strip that lies on a shelf, and of one that hangs on a rope to a winch, carries the weight less the
+    force of the constraint, with its moment; the winch is pushed by the tension."""
+    rubber = ls.Material(young=2e6, poisson=0.5, density=1000.0, damping_time=0.01)
+    robot = ls.Robot("strip")
+    rod = ls.Rod(0.4, ls.SectionCircle(0.008), ls.BasisLegendre(bending_y=3, bending_z=3), rubber)
+    robot.add_link("strip", rod)
+    robot.add_link("winch", ls.RigidBody(0.2), ls.JointPrismatic((0, 0, 1), stiffness=40.0))
+    rope = ls.Expression("sqrt(x*x + y*y + z*z) - 0.3 - l", "x, y, z, l")
+    top = np.eye(4)
+    top[:3, 3] = 0.3, 0.1, 0.2
+    robot.add_constraint("rope", "strip", function=rope, joints=["winch"], s_a=0.8, placement_b=top)
+    model = robot.build()
+    rest = ls.solve_statics(model, q0=ls.assemble(model))
+    W = ls.loop_wrenches(model, rest.q, rest.multipliers)[0]
+    force = top[:3, :3] @ W[3:]
+    p = ls.frame_pose(model, rest.q, "strip", s=0.8)[:3, 3]
+    tension = np.linalg.norm(force)
+    np.testing.assert_allclose(force, tension * (top[:3, 3] - p) / np.linalg.norm(top[:3, 3] - p), rtol=1e-9)
+    base = ls.joint_wrench(model, rest.q, rest.v, None, rest.u, "strip", multipliers=rest.multipliers)
+    weight = model.links.mass[0] * G
+    np.testing.assert_allclose(base[3:], force - [0, 0, weight], atol=1e-10)
+    slide = rest.q[-1]
+    assert 40.0 * slide + 0.2 * G == pytest.approx(tension, rel=1e-9)
