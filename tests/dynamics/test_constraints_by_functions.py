@@ -216,3 +216,28 @@ def test_the_matrix_of_a_step(make):
     np.testing.assert_allclose(A_q, rows, atol=1e-12 * np.abs(rows).max())
     left = w.host["tau"][0] - ls.inverse_dynamics(model, q, v, a) + J.T @ force
     np.testing.assert_allclose(left, 0.0, atol=1e-11 * np.abs(force).max())
+
+
+def test_places_on_deformable_bodies():
+    """Material points of a deformable body and of a second one on it, one against the other and against the world, with
+    a joint of the tree: against differences."""
+    jnp = pytest.importorskip("jax.numpy")
+
+    def swaying(x, q):
+        bend = jnp.stack([-x[2] * x[0], 0.0 * x[0], 0.5 * x[0] ** 2]) * jnp.sin(q[0]) * 10.0
+        return x + bend + jnp.stack([q[1] * x[0], -0.3 * q[1] * x[1], -0.3 * q[1] * x[2]])
+
+    law = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.3, damping_time=0.02)
+    robot = ls.Robot("blocks")
+    for name, parent in (("a", None), ("b", "a")):
+        body = ls.DeformableBody(ls.KinematicsFunction(swaying, 2), ls.DomainCylinder(0.1, 0.01, degree=4), law, 1e3,
+                                 tip=(0.1, 0.0, 0.0))  # fmt: skip
+        robot.add_link(name, body, ls.JointRevolute((0, 0, 1)), parent=parent)
+    far = ls.Expression("x*x + y*y + z*z + R12*l - 0.01", "x, y, z, R12, l")
+    robot.add_constraint("far", "a", "b", function=far, joints=["b"], s_a=(0.03, 0.005, 0.0), s_b=(0.08, 0.0, 0.003))
+    robot.add_constraint("floor", "b", function=ls.Expression("z - 0.1*x", "x, z"), s_a=(0.09, 0.0, -0.005))
+    edge = ls.Expression("R12*vx + R22*vy + x*wz", "R12, R22, vx, vy, wz, x")
+    robot.add_constraint("edge", "b", function=edge, velocity=True, s_a=(0.05, 0.0, 0.0))
+    model = robot.build()
+    check_derivatives(model)
+    check_wrenches(model, without=["far"])
