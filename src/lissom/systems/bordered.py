@@ -247,7 +247,7 @@ def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, S: M
     clear_loop_rows(x.width, row_count(t), i, out)
     if may_have_loops():
         put_coupling_rows(t, i, x.width, q, out)
-        put_joint_entries(t, s, i, x.width, so3.ONE, of_residual, out)
+        put_joint_entries(t, s, i, x.width, of_residual, out)
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -272,12 +272,12 @@ def rows_from_sums(
     clear_loop_rows(x.width, m, i, loops.A_q)
     put_coupling_rows(t, i, x.width, q, loops.A)
     put_coupling_rows(t, i, x.width, q, loops.A_q)
-    put_joint_entries(t, s, i, x.width, so3.ONE, 0, loops.A)
+    put_joint_entries(t, s, i, x.width, 0, loops.A)
     if c1 != so3.ZERO:
-        put_joint_entries(t, s, i, x.width, so3.ONE, 0, loops.A_q)
+        put_joint_entries(t, s, i, x.width, 0, loops.A_q)
         put_joint_rates(t, s, i, x.width, v, so3.ONE / c1, loops.A_q)
     else:
-        put_joint_entries(t, s, i, x.width, so3.ONE, 1, loops.A_q)
+        put_joint_entries(t, s, i, x.width, 1, loops.A_q)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         a = t.loops.node[loop, 0]

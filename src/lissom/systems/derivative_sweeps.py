@@ -389,8 +389,8 @@ def add_loop_derivatives(
     clear_loop_rows(x.width, m, i, d.acceleration_v)
     put_coupling_rows(t, i, x.width, q, loops.A)
     put_coupling_rows(t, i, x.width, q, loops.A_q)
-    put_joint_entries(t, s, i, x.width, so3.ONE, 0, loops.A)
-    put_joint_entries(t, s, i, x.width, so3.ONE, 1, loops.A_q)
+    put_joint_entries(t, s, i, x.width, 0, loops.A)
+    put_joint_entries(t, s, i, x.width, 1, loops.A_q)
     put_coupling_derivatives(t, i, x.width, q, v, a, d.A_dot, d.rate_q, d.acceleration_q, d.acceleration_v)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)

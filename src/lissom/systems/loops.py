@@ -457,15 +457,15 @@ def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array
 
 
 @wp.func
-def put_joint_entries(t: Tables, s: Scratch, i: int, width: int, factor: wp.float64, is_residual: int, out: Matrix):
-    """Add the entries of joints to the rows A of functions, times a factor; to rows A_q if `is_residual`, which are
+def put_joint_entries(t: Tables, s: Scratch, i: int, width: int, of_residual: int, out: Matrix):
+    """Set the entries of joints in the rows A of functions, or A_q if `of_residual`, zero on entry. Those of A_q are
     zero for velocities."""
     for f in range(t.constraint_functions.loop.shape[0]):
-        if is_residual == 0 or not t.constraint_functions.is_rate[f]:
+        if of_residual == 0 or not t.constraint_functions.is_rate[f]:
             first = t.loops.row_start[t.constraint_functions.loop[f]] * width
             for k in range(joint_count(t, f)):
                 at = first + t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
-                out[i, at] = out[i, at] + factor * entry_of(t, s, i, f, k)
+                out[i, at] = entry_of(t, s, i, f, k)
 
 
 @wp.func
