@@ -26,7 +26,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.native import native_functions
-from lissom.lie.types import mat3, vec3, vec6
+from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.columns import Matrix
 from lissom.passes.scratch import Scratch
@@ -47,6 +47,26 @@ def put_function(t: Tables, i: int, f: int, R: mat3, p: vec3, q: Matrix, out: Ma
 @wp.func_native(native("put_function_bend"))
 def put_function_bend(t: Tables, i: int, f: int, R: mat3, p: vec3, twist: vec6, q: Matrix, v: Matrix, out: Matrix):
     """Store T of function f at the pose (R, p) of A in B, which moves by a twist."""
+    ...
+
+
+@wp.func_native(native("number_of_product"))
+def number_of_product(
+    t: Tables, i: int, f: int, j: int, y: vec6, v: Matrix, transposed: int, values: Matrix
+) -> wp.float64:
+    """Number j of D Y, or of Dᵀ Y if `transposed`, with the twist y and the rates v."""
+    ...
+
+
+@wp.func_native(native("six_slopes"))
+def six_slopes(t: Tables, i: int, f: int, first_row: int, first_column: int, down: int, values: Matrix) -> vec6:
+    """Six numbers of D from a row and a column on, down a column or along a row."""
+    ...
+
+
+@wp.func_native(native("turned_slopes"))
+def turned_slopes(t: Tables, i: int, f: int, R: mat3, p: vec3, values: Matrix) -> mat6:
+    """Ad⁻ᵀ D Ad⁻¹ of the pose (R, p) of frame B, with D for motions of A in B."""
     ...
 
 
@@ -108,55 +128,22 @@ def joint_rate(t: Tables, i: int, f: int, k: int, v: Matrix) -> wp.float64:
     return v[i, t.constraint_functions.v[t.constraint_functions.term_start[f] + k]]
 
 
-@wp.func
-def number_of_product(t: Tables, s: Scratch, i: int, f: int, j: int, y: vec6, v: Matrix, transposed: int) -> wp.float64:
-    """Number j of D Y, or of Dᵀ Y, with the twist y and the rates v."""
-    total = wp.float64(0.0)
-    for k in range(6):
-        if transposed != 0:
-            total += slope(t, s, i, f, k, j) * y[k]
-        else:
-            total += slope(t, s, i, f, j, k) * y[k]
-    for e in range(joint_count(t, f)):
-        if transposed != 0:
-            total += slope(t, s, i, f, 6 + e, j) * joint_rate(t, i, f, e, v)
-        else:
-            total += slope(t, s, i, f, j, 6 + e) * joint_rate(t, i, f, e, v)
-    return total
-
-
 @wp.func(inline=False)
 def product_of(t: Tables, s: Scratch, i: int, f: int, y: vec6, v: Matrix, transposed: int) -> vec6:
     """The numbers of D Y, or of Dᵀ Y, for the pose."""
     out = vec6()
     for j in range(6):
-        out[j] = number_of_product(t, s, i, f, j, y, v, transposed)
+        out[j] = number_of_product(t, i, f, j, y, v, transposed, s.function)
     return out
 
 
 @wp.func
 def column_of(t: Tables, s: Scratch, i: int, f: int, k: int) -> vec6:
     """∂P/∂q of the pose by joint k: a column of D."""
-    out = vec6()
-    for j in range(6):
-        out[j] = slope(t, s, i, f, j, 6 + k)
-    return out
+    return six_slopes(t, i, f, 0, 6 + k, 1, s.function)
 
 
 @wp.func
 def row_by_pose(t: Tables, s: Scratch, i: int, f: int, k: int) -> vec6:
     """The derivative by the pose of P of joint k: a row of D."""
-    out = vec6()
-    for j in range(6):
-        out[j] = slope(t, s, i, f, 6 + k, j)
-    return out
-
-
-@wp.func
-def moved(t: Tables, s: Scratch, i: int, f: int, y: vec6) -> vec6:
-    """D y of the pose alone."""
-    out = vec6()
-    for j in range(6):
-        for k in range(6):
-            out[j] += slope(t, s, i, f, j, k) * y[k]
-    return out
+    return six_slopes(t, i, f, 6 + k, 0, 0, s.function)

@@ -443,9 +443,9 @@ def put_joint_derivatives(
     f = t.loops.function[loop]
     for k in range(joint_count(t, f)):
         to = at + t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
-        row_dot = number_of_product(t, s, i, f, 6 + k, y, v, 0)
-        onto = number_of_product(t, s, i, f, 6 + k, y, v, 1)
-        bend = number_of_product(t, s, i, f, 6 + k, y_dot, a, 1) + entry_of_bend(t, s, i, f, k)
+        row_dot = number_of_product(t, i, f, 6 + k, y, v, 0, s.function)
+        onto = number_of_product(t, i, f, 6 + k, y, v, 1, s.function)
+        bend = number_of_product(t, i, f, 6 + k, y_dot, a, 1, s.function) + entry_of_bend(t, s, i, f, k)
         d.A_dot[i, to] = d.A_dot[i, to] + row_dot
         d.rate_q[i, to] = d.rate_q[i, to] + onto
         d.acceleration_q[i, to] = d.acceleration_q[i, to] + bend

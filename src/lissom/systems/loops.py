@@ -182,7 +182,7 @@ def is_function(kind: int) -> bool:
     return kind == RATE_FUNCTION
 
 
-@wp.func
+@wp.func(inline=False)
 def put_functions(t: Tables, s: Scratch, i: int, q: Matrix):
     """Store the functions of constraints and their derivatives at the poses in s. Sets the status of the instance if
     one has no value."""
@@ -262,15 +262,20 @@ def onto_row(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int, y
     return onto_contact(g.b, n, g.p, t.loops.radius[loop], e)
 
 
+@wp.func(inline=False)
+def function_bend(t: Tables, s: Scratch, i: int, f: int, R: mat3, p: vec3, y: vec6, q: Matrix, v: Matrix) -> vec6:
+    """Store T of function f at the pose (R, p) and the motion y of A in B; returns that of the pose."""
+    put_function_bend(t, i, f, R, p, y, q, v, s.function)
+    return constraint_functions.bend_of(t, s, i, f)
+
+
 @wp.func
 def onto_row_rate(
     t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int, y: vec6, q: Matrix, v: Matrix
 ) -> vec6:
     """The derivative of y·D y by the pose for a constant y, of (5), of such a row. Stores that of a function."""
     if is_function(t.loops.row_kind[row]):
-        f = t.loops.function[loop]
-        put_function_bend(t, i, f, g.R, g.p, y, q, v, s.function)
-        return constraint_functions.bend_of(t, s, i, f)
+        return function_bend(t, s, i, t.loops.function[loop], g.R, g.p, y, q, v)
     n = t.loops.hinge[loop, 0]
     w = se3.angular(y)
     if t.loops.row_kind[row] == HINGE:
@@ -394,7 +399,7 @@ def add_joint_rates(
     for k in range(joint_count(t, f)):
         P = entry_of(t, s, i, f, k)
         speed = joint_rate(t, i, f, k, v)
-        change = P * joint_rate(t, i, f, k, a) + speed * number_of_product(t, s, i, f, 6 + k, y, v, 0)
+        change = P * joint_rate(t, i, f, k, a) + speed * number_of_product(t, i, f, 6 + k, y, v, 0, s.function)
         rate[i, row] = rate[i, row] + P * speed
         acceleration[i, row] = acceleration[i, row] + change
 
@@ -419,13 +424,7 @@ def wrench_stiffness(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, for
     f = t.loops.function[loop]
     if f >= 0:
         size = force[i, t.loops.row_start[loop]]
-        for k in range(6):
-            e = vec6()
-            e[k] = size
-            x = constraint_functions.moved(t, s, i, f, se3.Ad_inverse(g.R_B, g.p_B, e))
-            x = se3.Ad_dual(g.R_B, g.p_B, x)
-            for j in range(6):
-                wide[j, k] = x[j]
+        wide = size * constraint_functions.turned_slopes(t, i, f, g.R_B, g.p_B, s.function)
     return adbar_matrix(W) - wide, wide
 
 
@@ -479,7 +478,7 @@ def put_joint_rates(t: Tables, s: Scratch, i: int, width: int, v: Matrix, factor
             for k in range(joint_count(t, f)):
                 j = t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
                 at = t.loops.row_start[loop] * width + j
-                out[i, at] = out[i, at] + factor * number_of_product(t, s, i, f, 6 + k, y, v, 1)
+                out[i, at] = out[i, at] + factor * number_of_product(t, i, f, 6 + k, y, v, 1, s.function)
 
 
 @wp.func

@@ -25,7 +25,7 @@ struct jet {
 // y = g(u):  y_a = g′ u_a,  y_ab = g″ u_a u_b + g′ u_ab,  y_bb = g″ u_b² + g′ u_bb,
 // y_abb = g‴ u_a u_b² + g″ (2 u_ab u_b + u_a u_bb) + g′ u_abb
 template <typename A>
-LISSOM_INLINE jet<A> chain(const jet<A>& u, double g, double g1, double g2, double g3) {
+LISSOM_CALLED jet<A> chain(const jet<A>& u, double g, double g1, double g2, double g3) {
     jet<A> y;
     y.f = g;
     y.a = u.a * g1;
@@ -41,7 +41,7 @@ LISSOM_INLINE jet<A> chain(const jet<A>& u, double g, double g1, double g2, doub
 
 // (u v)_abb = u_abb v + 2 u_ab v_b + u_a v_bb + v_a u_bb + 2 v_ab u_b + v_abb u
 template <typename A>
-LISSOM_INLINE jet<A> product(const jet<A>& u, const jet<A>& v) {
+LISSOM_CALLED jet<A> product(const jet<A>& u, const jet<A>& v) {
     jet<A> y;
     y.f = u.f * v.f;
     y.a = u.a * v.f;
@@ -87,7 +87,7 @@ LISSOM_INLINE bool is_constant(const jet<A>& u) {
 
 // u^n of a constant n; a term with a factor of zero is zero, even if a power is not finite.
 template <typename A>
-LISSOM_INLINE jet<A> power(const jet<A>& u, double n) {
+LISSOM_CALLED jet<A> power(const jet<A>& u, double n) {
     const double k1 = n, k2 = n * (n - 1.0), k3 = k2 * (n - 2.0);
     return chain(u, pow(u.f, n), k1 == 0.0 ? 0.0 : k1 * pow(u.f, n - 1.0), k2 == 0.0 ? 0.0 : k2 * pow(u.f, n - 2.0),
                  k3 == 0.0 ? 0.0 : k3 * pow(u.f, n - 3.0));
@@ -107,7 +107,7 @@ LISSOM_INLINE jet<A> logarithm(const jet<A>& u) {
 
 // The function of one operand of an operation.
 template <typename A>
-LISSOM_INLINE jet<A> curve(int operation_of, const jet<A>& u) {
+LISSOM_CALLED jet<A> curve(int operation_of, const jet<A>& u) {
     const double a = u.f;
     double g = 0.0, g1 = 0.0, g2 = 0.0, g3 = 0.0;
     // clang-format off
@@ -187,7 +187,7 @@ LISSOM_INLINE jet<A> run_program(const int* step, const double* numbers, F&& var
 // A point or axis x moves by Y x = w × x (+ u), so that x_b = Y x, x_bb = Y Y x, and for each motion E before it
 // x_a = E x, x_ab = w × E x, x_abb = w × (w × E x). The jet of the rate of p is that of p along b, one order lower.
 template <int ROOM, int RATE, int JOINT, typename T>
-LISSOM_INLINE jet<block> function_jet(
+LISSOM_CALLED jet<block> function_jet(
     const T& t, int f, const mat3& R, const vec3& p, const double* q, const double* y, int first
 ) {
     const auto& c = t.constraint_functions;
@@ -320,4 +320,69 @@ LISSOM_INLINE void put_function_bend(
             to[1 + m + first + k] = slopes[k];
     }
 #endif
+}
+
+// Number j of D Y of (2), or of Dᵀ Y if `transposed`, of function f, with the twist y and the rates v.
+LISSOM_INLINE double number_of_product(
+    const Tables& t, int i, int f, int j, vec6 y, array<double> v, int transposed, array<double> values
+) {
+#ifdef LISSOM_SERVES_PROGRAMS
+    const auto& c = t.constraint_functions;
+    const int first = c.term_start.data[f], m = 6 + c.term_start.data[f + 1] - first;
+    const double* D = row(values, i) + c.at.data[f] + 1 + 2 * m;
+    double total = 0.0;
+    for (int k = 0; k < m; ++k)
+        total += D[transposed ? k * m + j : j * m + k] * (k < 6 ? y[k] : row(v, i)[c.v.data[first + k - 6]]);
+    return total;
+#else
+    return 0.0;
+#endif
+}
+
+// Six numbers of D of function f: from row `first_row` and column `first_column` on, down a column or along a row.
+LISSOM_INLINE vec6 six_slopes(
+    const Tables& t, int i, int f, int first_row, int first_column, int down, array<double> values
+) {
+    vec6 out;
+#ifdef LISSOM_SERVES_PROGRAMS
+    const auto& c = t.constraint_functions;
+    const int m = 6 + c.term_start.data[f + 1] - c.term_start.data[f];
+    const double* D = row(values, i) + c.at.data[f] + 1 + 2 * m + first_row * m + first_column;
+    for (int k = 0; k < 6; ++k)
+        out[k] = D[down ? k * m : k];
+#endif
+    return out;
+}
+
+// Ad⁻ᵀ D Ad⁻¹ of the pose (R, p) of frame B, with D of function f for motions of A in B: D for motions in the axes in
+// which the pose is given.
+LISSOM_INLINE mat6 turned_slopes(const Tables& t, int i, int f, mat3 R, vec3 p, array<double> values) {
+    mat6 out;
+#ifdef LISSOM_SERVES_PROGRAMS
+    const auto& c = t.constraint_functions;
+    const int m = 6 + c.term_start.data[f + 1] - c.term_start.data[f];
+    const double* D = row(values, i) + c.at.data[f] + 1 + 2 * m;
+    for (int k = 0; k < 6; ++k) {
+        double w[3] = {}, u[3] = {}, y[6] = {}, x[6] = {}, moment[3] = {}, force[3] = {};
+        (k < 3 ? w : u)[k % 3] = 1.0;
+        for (int e = 0; e < 3; ++e)  // y = Ad⁻¹ (w; u)
+            u[e] -= p[(e + 1) % 3] * w[(e + 2) % 3] - p[(e + 2) % 3] * w[(e + 1) % 3];
+        for (int e = 0; e < 9; ++e) {
+            y[e / 3] += R.data[e % 3][e / 3] * w[e % 3];
+            y[3 + e / 3] += R.data[e % 3][e / 3] * u[e % 3];
+        }
+        for (int e = 0; e < 36; ++e)
+            x[e / 6] += D[e / 6 * m + e % 6] * y[e % 6];
+        for (int e = 0; e < 9; ++e) {  // Ad⁻ᵀ x
+            moment[e / 3] += R.data[e / 3][e % 3] * x[e % 3];
+            force[e / 3] += R.data[e / 3][e % 3] * x[3 + e % 3];
+        }
+        for (int e = 0; e < 3; ++e) {
+            const double arm = p[(e + 1) % 3] * force[(e + 2) % 3] - p[(e + 2) % 3] * force[(e + 1) % 3];
+            out.data[e][k] = moment[e] + arm;
+            out.data[3 + e][k] = force[e];
+        }
+    }
+#endif
+    return out;
 }
