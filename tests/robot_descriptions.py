@@ -102,6 +102,9 @@ def everything():
     robot.add_skate("blade", "arm", (0, 1, 0.2), point=(0, 0.01, 0), s=0.3, ground="ball", s_ground=0.5)
     own = {"axis": (1, 0, 0.1), "centre": (0.01, 0, 0), "s": 0.9, "s_ground": 0.4, "placement": turn, "height": False}
     robot.add_rolling("tyre", "ball", 0.2, ground="arm", **own)
+    own = {"s_a": 0.3, "s_b": 0.6, "placement_a": turn, "placement_b": turn, "joints": ["ball"], "velocity": True}
+    slip = ls.Expression("k*vx + a_rate*sin(z)", "vx, z, a_rate", {"k": 0.3})
+    robot.add_constraint("slip", "arm", "ball", function=slip, **own)
     sine = [ls.Expression(text, "t") for text in ("sin(t)", "cos(t)", "-sin(t)")]
     robot.add_joint_motion("swing", "arm", position=sine[0], velocity=sine[1], acceleration=sine[2])
     law = {"stiffness": 3.0, "damping": 0.1, "rest": 0.2, "preload": 0.5, "slack": True}

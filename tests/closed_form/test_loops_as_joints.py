@@ -6,6 +6,7 @@ for the top, of the wrench.
 """
 
 import numpy as np
+import pytest
 from closed_form.mechanisms import HeldBody, rotation
 
 import lissom as ls
@@ -107,3 +108,60 @@ def test_top_as_tree_and_as_loop():
         np.testing.assert_allclose(R, attitudes, rtol=0, atol=1e-5)
         np.testing.assert_allclose(motion.v[:, :3], spins, rtol=0, atol=3e-5)
     np.testing.assert_allclose(reaction(loop, flight)[:, 3:], wrench[:, 3:], rtol=0, atol=2e-5 * np.abs(wrench).max())
+
+
+ACTIVE = {"stiffness": 2.0, "damping": 0.05, "rest": 0.3, "limits": (-3.0, 0.5), "limit_stiffness": 50.0,
+          "limit_damping": 0.1, "armature": 0.01}  # fmt: skip
+
+
+def bar(length, behind=0.0):
+    """A bar from `behind` in front of its frame to its end."""
+    mass = 2.0 * length
+    inertia = mass * length**2 / 12
+    return ls.RigidBody(mass, com=(length / 2 - behind, 0, 0), inertia=(1e-4, inertia, inertia))
+
+
+def four_bar(*, cut_active, motion=None):
+    """A four-bar linkage with a spring, a damper, stops, a rotor and a motor at the joint between crank and coupler,
+    cut at the passive pin of the rocker, or behind the active joint."""
+    robot = ls.Robot("four-bar", gravity=(0, -9.81, 0))
+    robot.add_link("crank", bar(0.2), ls.JointRevolute())
+    active, end = ls.JointRevolute(**ACTIVE), shift((0.2, 0, 0))
+    robot.add_link("rocker", bar(0.4), ls.JointRevolute(), placement=shift((0.5, 0, 0)))
+    if cut_active:
+        robot.add_link("coupler", bar(0.5, 0.5), ls.JointRevolute(), "rocker", placement=shift((0.4, 0, 0)))
+        robot.add_link("active", None, active, "crank", placement=end)
+        robot.add_loop("closed", "coupler", "active", placement_a=shift((-0.5, 0, 0)))
+    else:
+        robot.add_link("active", bar(0.5), active, "crank", placement=end)
+        robot.add_loop("pin", "active", "rocker", placement_a=shift((0.5, 0, 0)), placement_b=shift((0.4, 0, 0)),
+                       joint=ls.JointRevolute())  # fmt: skip
+    robot.add_joint_actuator("motor", "active")
+    if motion is not None:
+        robot.add_joint_motion("driven", "active", position=motion)
+    return robot.build()
+
+
+@pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
+def test_a_cut_behind_an_active_joint():
+    """Motions under a motor that push the joint against its stop, equilibria, frequencies, and the force of a
+    prescribed motion are those of the chain cut at a passive joint."""
+    whole, cut = (four_bar(cut_active=x) for x in (False, True))
+    q = ls.assemble(whole, [0.6, 1.5, 0.2], fixed=["crank"])  # crank, rocker, active joint
+    p = np.array([*q[:2], q[0] + q[2] - q[1], q[2]])
+    own = np.array([0, 1, 3])
+    assert np.abs(ls.loop_residual(cut, p)).max() < 1e-12
+    tight = {"method": "dop853", "rtol": 1e-10, "atol": 1e-12}
+    for u in (np.array([0.0]), np.array([0.3])):
+        one, other = (ls.simulate(m, 0.5, x, u=u, **tight) for m, x in ((whole, q), (cut, p)))
+        np.testing.assert_allclose(other.q[-1, own], one.q[-1], rtol=0, atol=1e-8)
+        assert one.q[:, 2].max() > 0.5
+    one, other = (ls.solve_statics(m, [0.3], q0=x) for m, x in ((whole, q), (cut, p)))
+    np.testing.assert_allclose(other.q[own], one.q, rtol=0, atol=1e-10)
+    frequencies = [ls.modes(m, x.q, [0.3]).frequencies for m, x in ((whole, one), (cut, other))]
+    np.testing.assert_allclose(*frequencies, rtol=1e-9)
+    motion = ls.Expression(f"0.1*sin(3*t) + {float(q[2])!r}", "t")
+    driven = [four_bar(cut_active=x, motion=motion) for x in (False, True)]
+    one, other = (ls.simulate(m, 0.5, x, **tight) for m, x in zip(driven, (q, p)))
+    np.testing.assert_allclose(other.q[-1, own], one.q[-1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(other.multipliers[-1, 0], one.multipliers[-1, 0], rtol=1e-8)

@@ -1,9 +1,10 @@
-"""Derivatives of rollouts of robots with skates and wheels, against differences."""
+"""Derivatives of rollouts of robots with skates, wheels and constraints by functions, against differences."""
 
 from functools import lru_cache
 
 import numpy as np
 import pytest
+from touching_robots import moved
 
 import lissom as ls
 
@@ -43,8 +44,30 @@ def sleigh(has_gear=True):
     return model, q, v, ("body.body.mass", "blade.point")
 
 
+@lru_cache
+def tethered():
+    """A body with an edge on a curved surface, tethered by a rope whose length is a joint with a motor, by functions of
+    poses, of a joint and of velocities."""
+    robot = ls.Robot("tethered")
+    robot.add_link("body", ls.RigidBody(1.3, (0.02, 0.0, 0.01), (0.013, 0.013, 0.024)), ls.JointFree())
+    robot.add_link("winch", ls.RigidBody(0.7, (0, 0, 0), np.zeros((3, 3))), ls.JointPrismatic((0, 1, 0)))
+    robot.add_joint_actuator("motor", "winch")
+    surface = ls.Expression("z - k*x**2 - 0.2*y*y", "x, y, z", {"k": 0.4})
+    edge = ls.Expression("R12*vx + R22*vy + R32*vz + c*y*wz + d*l*l_rate",
+                         "x, y, l, l_rate, vx, vy, vz, wz, R12, R22, R32", {"c": 0.2, "d": 0.3})  # fmt: skip
+    rope = ls.Expression("sqrt(x*x + y*y + z*z) - l", "x, y, z, l")
+    robot.add_constraint("surface", "body", function=surface)
+    robot.add_constraint("edge", "body", function=edge, velocity=True, joints=["winch"])
+    robot.add_constraint("rope", "body", function=rope, joints=["winch"], placement_b=moved(0.0, 0.1, 1.0))
+    model = robot.build()
+    q = ls.integrate(model, model.neutral(), [0.3, 0.2, 0.1, 0.4, 0.3, 0.1, 1.0])
+    q = ls.assemble(model, q)
+    v = ls.assemble_velocities(model, q, [0.5, 0.8, 1.0, 0.3, 0.0, 0.0, 0.1])
+    return model, q, v, ("body.body.mass", "surface.function.k", "edge.function.c", "rope.placement_b")
+
+
 @pytest.mark.parametrize("method", ["sdirk", "generalized_alpha", "esdirk", "bathe"])
-@pytest.mark.parametrize("make", [coin, sleigh], ids=["coin", "sleigh"])
+@pytest.mark.parametrize("make", [coin, sleigh, tethered], ids=["coin", "sleigh", "tethered"])
 def test_gradients(make, method):
     """A loss of the last state by start, inputs and design values. Rollouts do not slip at the ends of steps."""
     model, q, v, paths = make()
@@ -86,9 +109,28 @@ def test_forward_and_backward_agree(method):
     np.testing.assert_allclose(forwards, backwards, rtol=1e-9)
 
 
-def test_step_derivatives():
-    """The matrices of one step, against differences: all coordinates of the sleigh add."""
-    model, q, v, _ = sleigh(False)
+@lru_cache
+def slides():
+    """Sliding links with functions of velocities, also of a joint, whose coordinates add."""
+    robot = ls.Robot("slides")
+    for name, axis in (("x", (1, 0, 0)), ("y", (0, 1, 0)), ("z", (0, 0, 1))):
+        robot.add_link(name, ls.RigidBody(0.5, (0, 0, 0), np.zeros((3, 3))), ls.JointPrismatic(axis),
+                       parent={"y": "x", "z": "y"}.get(name))  # fmt: skip
+    robot.add_link("turn", ls.RigidBody(0.5, (0.1, 0, 0), (0.01, 0.02, 0.03)), ls.JointRevolute((0, 0, 1)), "z")
+    robot.add_joint_actuator("motor", "turn")
+    edge = ls.Expression("R12*vx + R22*vy + y*wz*cos(x)", "R12, R22, vx, vy, wz, x, y")
+    robot.add_constraint("edge", "turn", function=edge, velocity=True)
+    lift = ls.Expression("vz - x*a_rate*sin(a) + y*vx", "a, a_rate, x, y, vx, vz")
+    robot.add_constraint("lift", "turn", function=lift, velocity=True, joints=["turn"])
+    model = robot.build()
+    q = np.array([0.3, 0.4, 0.1, 0.5])
+    return model, q, ls.assemble_velocities(model, q, [0.5, 0.2, 0.0, 0.8])
+
+
+@pytest.mark.parametrize("make", [lambda: sleigh(False)[:3], slides], ids=["sleigh", "slides"])
+def test_step_derivatives(make):
+    """The matrices of one step, against differences: all coordinates of these robots add."""
+    model, q, v = make()
     x, h = np.concatenate([q, v, [0.2]]), 1e-5
     found = ls.step_derivatives(model, q, v, [0.2], dt=0.01)
 

@@ -101,9 +101,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the third derivative of a product in a coupling lacks a term",
-        "systems/couplings.h",
-        "2.0 * u.ab * v.b + u.a * v.bb",
-        "2.0 * u.ab * v.b",
+        "systems/programs.h",
+        "    y.abb += u.a * v.bb;\n",
+        "",
         ("tests/dynamics/test_coupling_functions.py", "-k", "expressions_are_exact"),
     ),
     Mutation(
@@ -1480,5 +1480,33 @@ MUTATIONS = (
         "return _closure(-d[None], [RowKind.SKATE]",
         "return _closure(d[None], [RowKind.SKATE]",
         ("tests/closed_form/test_rolling.py", "-k", "test_sleigh"),
+    ),
+    Mutation(
+        "the wrench of a function of a pose does not change with its joints",
+        "systems/loops.py",
+        "            for e in range(joint_count(t, f)):\n                z = ",
+        "            for e in range(0):\n                z = ",
+        ("tests/dynamics/test_constraints_by_functions.py", "-k", "test_derivatives and fixed"),
+    ),
+    Mutation(
+        "motions of poses commute in functions of them",
+        "systems/programs.h",
+        "turned(y, x_a, x_ab);",
+        "turned(y, x_a, x_ab);\n            if (motion < 3) turned(unit, x_b, x_ab);",
+        ("tests/native/test_native_expressions.py", "-k", "functions_of_poses"),
+    ),
+    Mutation(
+        "products of velocities count as linear",
+        "robot/constraint_functions.py",
+        "x + y if x + y < 2 else None",
+        "min(x + y, 1)",
+        ("tests/robot/test_constraints_by_functions.py", "-k", "bad_descriptions"),
+    ),
+    Mutation(
+        "columns of joints are missing from rows of functions of velocities in steps",
+        "systems/bordered.py",
+        "put_joint_rates(t, s, i, x.width, v, so3.ONE / c1, loops.A_q)",
+        "put_joint_rates(t, s, i, x.width, v, so3.ZERO, loops.A_q)",
+        ("tests/dynamics/test_constraints_by_functions.py", "-k", "matrix_of_a_step"),
     ),
 )

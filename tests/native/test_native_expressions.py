@@ -1,13 +1,21 @@
 """The machines of expressions in kernels against NumPy and mpmath, and the empty ones of kernels that serve none."""
 
+import re
+
 import mpmath
 import numpy as np
 import pytest
 import warp as wp
 
-from lissom.lie.types import EXPRESSIONS, PROGRAMS, RARE, kernel_options, vec6
-from lissom.robot.expression_programs import Operation, has_corners, jet, linked, program
+import lissom as ls
+from lissom.lie.arrays import se3_exp, se3_log
+from lissom.lie.native import shared_code
+from lissom.lie.types import EXPRESSIONS, PROGRAMS, RARE, kernel_options, mat3, vec3, vec6
+from lissom.model.tables import TablesStruct, device_tables
+from lissom.robot.constraint_functions import JOINTS, RATES
+from lissom.robot.expression_programs import Operation, has_corners, jet, jet_of, linked, program
 from lissom.stepping.step_sizes import evaluate
+from lissom.systems.constraint_functions import put_function, put_function_bend
 from lissom.systems.couplings import program_jet
 
 TEXTS = ["sin(3*t)/2", "cos(t)**2", "tan(t/3)", "sinh(t) - cosh(2*t)", "tanh(t/2)", "exp(-t**2)", "log(1 + t**2)",
@@ -150,3 +158,113 @@ def test_derivatives_along_two_directions(text):
 def test_kernels_without_functions_of_couplings():
     """The function is empty there."""
     assert not coupled(NO_COUPLING, ["t"], 0, 2.0).any()
+
+
+def test_operations_have_the_same_numbers():
+    """The operations of programs in native code are those of Python, in their order."""
+    listed = re.search(r"struct operation \{\s*enum \{(.*?)\}", shared_code(), re.DOTALL)
+    assert listed is not None
+    names = [name.strip() for name in listed.group(1).split(",")]
+    assert names == [code.name for code in list(Operation)[: len(names)]]
+    assert names[-1] == "ARCTAN"
+
+
+def function_kernel(serves):
+    """One that stores the derivatives of a function of a pose."""
+
+    @wp.kernel(module="unique", module_options=kernel_options((*RARE, *serves)))
+    def run_function(t: TablesStruct, f: int, R: mat3, p: vec3, y: vec6, q: wp.array2d(dtype=wp.float64),
+                     v: wp.array2d(dtype=wp.float64), out: wp.array2d(dtype=wp.float64)):  # fmt: skip
+        put_function(t, 1, f, R, p, q, out)
+        put_function_bend(t, 1, f, R, p, y, q, v, out)
+
+    return run_function
+
+
+POSES, NO_POSES = function_kernel((PROGRAMS,)), function_kernel(())
+JOINTS_OF = ["a", "b", "c"]  # with the six motions of the pose more than a register holds
+
+
+def of_poses():
+    """A robot with a function of a pose and three joints, and one of velocities."""
+    robot = ls.Robot("functions")
+    robot.add_link("body", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0)), ls.JointFree())
+    for name in JOINTS_OF:
+        robot.add_link(name, ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0)), ls.JointRevolute())
+    place = ls.Expression(
+        "sin(x*R12) + y*z*R31*a - exp(b*R23)/(2 + c*c) + R33*a*c", "x, y, z, R12, R31, R23, R33, a, b, c"
+    )
+    speed = ls.Expression("vx*y*R11 + wz*sin(a)*x - b_rate*R32*c + vy*z*z + c_rate/a + a_rate*x",
+                          "vx, vy, wz, x, y, z, R11, R32, a, b_rate, c, c_rate, a_rate")  # fmt: skip
+    robot.add_constraint("place", "body", function=place, joints=JOINTS_OF)
+    robot.add_constraint("speed", "body", function=speed, joints=JOINTS_OF, velocity=True)
+    return robot.build()
+
+
+def test_functions_of_poses():
+    """put_function( and put_function_bend( store Φ, P, T and D: of the variables along motions g → exp(y) g, by NumPy
+    and differences; nothing where kernels serve no programs."""
+    model, rng, h = of_poses(), np.random.default_rng(0), 1e-4
+    table = model.constraint_functions
+    g = se3_exp(np.array([0.4, -0.3, 0.8, 0.2, 0.5, -0.4]))
+    q, v = rng.normal(size=(2, 2, max(model.nq, 20)))
+    y = rng.normal(size=6)
+
+    def variables(g, angles, twist, rates):
+        p = g[:3, 3]
+        known = dict(enumerate([*p, *g[:3, :3].T.ravel(), *(twist[3:] + np.cross(twist[:3], p)), *twist[:3]]))
+        known |= {JOINTS + 2 * k: x for k, x in enumerate(angles)}
+        return known | {JOINTS + 2 * k + 1: x for k, x in enumerate(rates)}
+
+    def value(f, move, rates):
+        """Φ after a motion (9,) with rates (9,) of all motions."""
+        at = variables(se3_exp(move[:6]) @ g, q[1, table.q[:3]] + move[6:], rates[:6], rates[6:])
+        assert len(at) == RATES + 6 + 2 * 3
+        return float(jet_of({k: (x, 0.0, 0.0) for k, x in at.items()}, table.steps(f))[0])
+
+    def slope(function, e):
+        """The derivative of a function of a motion along e, of fourth order."""
+        low, high = function(-h * e) - 8 * function(-h / 2 * e), function(h * e) - 8 * function(h / 2 * e)
+        return (low - high) / (6 * h)
+
+    motions, rates = np.eye(9), np.append(y, v[1, table.v[:3]])
+
+    def row(f, k, move):
+        """P_k after a motion."""
+        if table.is_rate[f]:
+            return value(f, move, motions[k])
+        return slope(lambda step: value(f, after(step, move), rates), motions[k])
+
+    def after(step, move):
+        """The motion that has the effect of `step` after `move`."""
+        return np.append(se3_log(se3_exp(step[:6]) @ se3_exp(move[:6])), step[6:] + move[6:])
+
+    def along(f, move):
+        """Y·D Y after a motion, with constant Y."""
+        if table.is_rate[f]:
+            return slope(lambda step: value(f, after(step, move), rates), rates)
+        far = 2e-3 * rates
+        values = [value(f, after(n * far, move), rates) for n in (-2, -1, 0, 1, 2)]
+        return np.dot(values, [-1, 16, -30, 16, -1]) / (12 * 2e-3**2)
+
+    none = np.zeros(9)
+    for made in (POSES, NO_POSES):
+        out = wp.zeros((2, int(table.at[-1])), dtype=wp.float64, device="cpu")
+        given = [wp.array(x, device="cpu") for x in (q, v)]
+        for f in range(2):
+            inputs = [device_tables(model), f, mat3(g[:3, :3]), vec3(g[:3, 3]), vec6(y), *given, out]
+            wp.launch(made, dim=1, inputs=inputs, device="cpu")
+        assert not out.numpy()[0].any()
+        if made is NO_POSES:
+            assert not out.numpy().any()
+            continue
+        for f in range(2):
+            found = out.numpy()[1, table.at[f] : table.at[f + 1]]
+            P, T, D = found[1:10], found[10:19], found[19:].reshape(9, 9)
+            assert found[0] == pytest.approx(0.0 if table.is_rate[f] else value(f, none, rates), abs=1e-14)
+            np.testing.assert_allclose(P, [row(f, k, none) for k in range(9)], atol=1e-9)
+            by = [[slope(lambda move, f=f, j=j: row(f, j, move), e) for e in motions] for j in range(9)]
+            np.testing.assert_allclose(D, by, atol=1e-6)
+            assert rates @ D @ rates == pytest.approx(along(f, none), abs=1e-7)
+            wanted = [(along(f, 1e-3 * e) - along(f, -1e-3 * e)) / 2e-3 for e in motions]
+            np.testing.assert_allclose(T, wanted, atol=1e-4)

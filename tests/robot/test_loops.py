@@ -28,7 +28,7 @@ def chain():
         ({"placement_b": np.ones((4, 4))}, r"loop 'x': placement_b: its rotation must be orthonormal"),
         ({"joint": "pin"}, r"loop 'x' > joint: must be a Joint \(got 'pin'\)"),
         ({"joint": ls.JointFree()}, r"loop 'x' > joint: must hold something: a free joint closes no loop"),
-        ({"joint": ls.JointRevolute(stiffness=2.0)}, r"loop 'x' > joint: stiffness: must be zero: put the spring"),
+        ({"joint": ls.JointRevolute(stiffness=2.0)}, r"loop 'x' > joint: stiffness: must be zero: close the chain"),
         ({"joint": ls.JointRevolute(axis=(0, 0, 0))}, r"loop 'x' > joint: axis: must not be zero"),
     ],
 )

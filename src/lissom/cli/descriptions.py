@@ -147,14 +147,18 @@ _SHOWN = 4  # links whose points are named
 _ELSEWHERE = "is on a device without native functions"
 
 
-def velocity_constraints(robot: Robot) -> list[str]:
-    """One line for each skate and each rolling contact."""
+def constraints(robot: Robot) -> list[str]:
+    """One line for each skate, each rolling contact and each constraint by a function."""
     lines = []
     for name, x in robot.skates.items():
         lines.append(f"skate {name!r} on {x.link!r} at s={place(x.s)} against {_ground(x.ground)}")
     for name, x in robot.rolling.items():
         what, held = "ball" if x.axis is None else "wheel", "" if x.height else " without holding its height"
         lines.append(f"{what} {name!r} of radius {x.radius:g} on {x.link!r}, which rolls on {_ground(x.ground)}{held}")
+    for name, x in robot.constraints.items():
+        what = getattr(x.function, "source", "a traced function") + (", a velocity," if x.velocity else "")
+        joints = f", with joints {', '.join(x.joints)}" if x.joints else ""
+        lines.append(f"constraint {name!r}: {what} is zero for {x.link_a!r} in {_ground(x.link_b)}{joints}")
     return lines
 
 

@@ -226,13 +226,13 @@ def _info(arguments: argparse.Namespace) -> int:
 
     from lissom.cli.descriptions import (
         bodies,
+        constraints,
         deformable_bodies,
         driven_by,
         place,
         python_functions,
         surroundings,
         unit_of_input,
-        velocity_constraints,
     )
 
     robot, model = loaded(arguments.robot)
@@ -267,7 +267,7 @@ def _info(arguments: argparse.Namespace) -> int:
         spans = [] if coupling.is_elastic else model.joint_couplings.spans(name)
         known = "".join(f"; function of {link!r} from {low:.4g} to {high:.4g}" for link, low, high in spans)
         console.print(f"{kind} {name!r} of joints {', '.join(coupling.joints)}{known}", highlight=False, soft_wrap=True)
-    for line in velocity_constraints(robot):
+    for line in constraints(robot):
         console.print(line, highlight=False, soft_wrap=True)
     for name, limits in robot.input_limits.items():
         console.print(f"limits of input {name!r}: low {limits.low}, high {limits.high}", highlight=False)

@@ -94,11 +94,12 @@ class Reaction(NamedTuple):
 
 
 def reactions(model: Model, found: Equilibrium) -> list[Reaction]:
-    """The wrench on each link by the joint that carries it, at the joint's frame, then that on link a of each loop, at
-    the loop's frame on link b."""
+    """The wrench on each link by the joint that carries it, at the joint's frame, then that on link a of each loop and
+    constraint, at its frame on link b."""
     import numpy as np
 
     import lissom as ls
+    from lissom.robot.robot import PARTS
 
     out, names = [], model.links.names
     for name, parent in zip(names, model.links.parent.tolist()):
@@ -112,7 +113,8 @@ def reactions(model: Model, found: Equilibrium) -> list[Reaction]:
         a, b = model.loops.node[k].tolist()
         g = poses[b] @ model.loops.placement[k, 1]
         ends = owners[a], owners[b]
-        out.append(Reaction("loop", model.loops.names[k], *ends, g[:3, 3], g[:3, :3] @ W[3:], g[:3, :3] @ W[:3]))
+        kind = PARTS[model.loops.kinds[k]].word
+        out.append(Reaction(kind, model.loops.names[k], *ends, g[:3, 3], g[:3, :3] @ W[3:], g[:3, :3] @ W[:3]))
     return out
 
 
@@ -122,7 +124,7 @@ def say_reactions(model: Model, found: Equilibrium) -> None:
         if one.kind == "joint" and one.by:
             continue
         where = f"{one.by or 'the world'} on {one.on or 'the world'}"
-        what = f"reaction of {where}" if one.kind == "joint" else f"loop {one.name}: {where}"
+        what = f"reaction of {where}" if one.kind == "joint" else f"{one.kind} {one.name}: {where}"
         point, force, moment = map(_three, (one.point, one.force, one.moment))
         print(f"{what}: force {force} N, moment {moment} N·m, at {point} m")
     for name, force in zip(model.prescribed.names, found.multipliers):

@@ -291,21 +291,24 @@ def _rows(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _row_units(model: Model, sizes: np.ndarray) -> np.ndarray:
-    """Units of the rows (n_rows,): 1 for rotations and couplings; for displacements the largest `sizes` (n_rows,) among
-    them."""
+    """Units of the rows (n_rows,): 1 for rotations, functions and couplings; for displacements the largest `sizes`
+    (n_rows,) among them."""
     turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) > 0.0
-    turns |= model.loops.row_kind == RowKind.HINGE
+    turns |= np.isin(model.loops.row_kind, (RowKind.HINGE, RowKind.FUNCTION, RowKind.RATE_FUNCTION))
     turns = np.append(turns, np.ones(len(model.joint_couplings.names), dtype=bool))
     size = float(sizes[~turns].max(initial=0.0)) or 1.0
     return np.where(turns, 1.0, size)
 
 
 def describe_gap(model: Model, e: np.ndarray) -> str:
-    """Text with the name of the loop or coupling of the largest residual in e (n_rows,), and this residual."""
+    """Text with the name of the loop, constraint or coupling of the largest residual in e (n_rows,), and this
+    residual."""
     row = int(np.abs(e).argmax())
     worst = int(np.searchsorted(model.loops.row_start, row, side="right")) - 1
     if worst == len(model.loops.names):
         return f"{row_owner(model, row)} is off by {abs(e[row]):.3g} rad or m"
+    if model.loops.function[worst] >= 0:
+        return f"the function of {row_owner(model, row)} is {e[row]:.3g} in place of zero"
     rows = slice(*model.loops.row_start[worst : worst + 2])
     turns = (model.loops.row_direction[rows, 3:] == 0.0).all(axis=1)
     texts = []
@@ -316,7 +319,7 @@ def describe_gap(model: Model, e: np.ndarray) -> str:
 
 
 def row_owner(model: Model, row: int) -> str:
-    """Text with the name of the loop, skate, rolling contact or coupling that a row belongs to."""
+    """Text with the name of the loop, skate, rolling contact, constraint or coupling that a row belongs to."""
     loops = model.loops
     if row >= loops.row_start[-1]:
         return f"coupling {model.joint_couplings.names[row - loops.row_start[-1]]!r}"
@@ -346,8 +349,8 @@ def flat_disc(model: Model, q: np.ndarray, angle: float) -> str:
 def assemble_velocities(
     model: Model, q: ArrayLike, v0: ArrayLike | None = None, *, start: str = "impulse", t: float = 0.0
 ) -> np.ndarray:
-    """Velocities that satisfy loops, couplings, skates, rolling contacts and prescribed motions, as at the start of a
-    motion.
+    """Velocities that satisfy loops, couplings, constraints, skates, rolling contacts and prescribed motions, as at the
+    start of a motion.
 
     The robot moves with v0. Then the drives of joints that lie on a loop, the loops and the couplings act like an
     impulse, so that the change of velocity has the least kinetic energy. For a robot at rest these are the velocities
@@ -406,11 +409,12 @@ def consistent_start(
 
 
 def drives_on_loops(model: Model) -> np.ndarray:
-    """Indices in v of the prescribed coordinates of joints that lie on a loop or in a coupling."""
+    """Indices in v of the prescribed coordinates of joints that lie on a loop, or in a constraint or coupling."""
 
     def found() -> np.ndarray:
         on_loops, nodes = np.zeros(model.nv, dtype=bool), model.nodes
         on_loops[model.joint_couplings.v] = True
+        on_loops[model.constraint_functions.v] = True
         for ends in model.loops.node.tolist():
             paths = [set(_path(nodes.parent, end)) for end in ends]
             for k in paths[0] ^ paths[1]:  # up to the node that both ends hang on

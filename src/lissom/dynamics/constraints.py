@@ -62,7 +62,9 @@ from lissom.passes.columns import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.passes.traversal import place_bases
 from lissom.robot import formatting
+from lissom.robot.constraint_functions import JOINTS, RATES
 from lissom.robot.constraints import RowKind
+from lissom.robot.expression_programs import jet_of
 from lissom.systems import newton_blocks
 from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, rows_from_columns
 from lissom.systems.fronts import row_sizes
@@ -169,7 +171,8 @@ def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
     Returns:
         e, shape (..., n_rows), loop by loop: for each the rotation, then the displacement of frame A against frame B
         [rad, m], in the axes of frame B and without the directions in which its joint is free. Rows of skates are zero,
-        as are those of rolling contacts but for the height of each [m].
+        as are those of rolling contacts but for the height of each [m]. The row of a constraint by a function is its
+        value, zero for a velocity.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 (47c).
@@ -180,7 +183,8 @@ def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
 
 @over_models("q", batched=True)
 def constraint_jacobian(model: Model, q: ArrayLike) -> np.ndarray:
-    """A(q) of (1): unit rows of prescribed coordinates, then the rows of loops, skates, rolling contacts and couplings.
+    """A(q) of (1): unit rows of prescribed coordinates, then the rows of loops, skates, rolling contacts, constraints
+    by functions, and couplings.
 
     Args:
         q: configuration, shape (..., nq).
@@ -273,14 +277,15 @@ def constraint_force_derivative(model: Model, q: ArrayLike, multipliers: ArrayLi
 def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
     """The wrench that each loop exerts on its link a, at frame B and in its axes; link b gets the opposite wrench.
 
-    Skates and rolling contacts follow the loops. Frame B of a skate is at its point, in the axes of its link; its link
-    a is the ground. Frame B of a rolling contact is that of the plane, its link a is the wheel.
+    Skates, rolling contacts and constraints by functions follow the loops. Frame B of a skate is at its point, in the
+    axes of its link; its link a is the ground. Frame B of a rolling contact is that of the plane, its link a is the
+    wheel.
 
     Args:
         q: configuration, shape (..., nq). multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an
             Equilibrium.
     Returns:
-        (moment; force), shape (..., n, 6) for n loops, skates and rolling contacts [N·m, N].
+        (moment; force), shape (..., n, 6) for n loops, skates, rolling contacts and constraints [N·m, N].
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 §5.2.
@@ -300,7 +305,9 @@ def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndar
         for row in range(first, stop):
             P = model.loops.row_direction[row]
             n, b = model.loops.hinge[loop, 0], R[..., loop, :, :] @ model.loops.hinge[loop, 1]
-            if model.loops.row_kind[row] == RowKind.HINGE:
+            if model.loops.function[loop] >= 0:
+                P = function_row(model, model.loops.function[loop], R[..., loop, :, :], p[..., loop, :], q)
+            elif model.loops.row_kind[row] == RowKind.HINGE:
                 turn = np.cross(b, n)
                 P = np.concatenate([turn, np.zeros_like(turn)], axis=-1)
             elif model.loops.row_kind[row] in (RowKind.ROLLING, RowKind.HEIGHT):  # (2) of robot.rolling
@@ -310,6 +317,39 @@ def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndar
                 P = np.concatenate([turn, np.broadcast_to(P[3:], turn.shape)], axis=-1)
             out[..., loop, :] += force[..., row, None] * P
     return out
+
+
+def function_row(model: Model, f: int, R: np.ndarray, p: np.ndarray, q: ArrayLike) -> np.ndarray:
+    """The row P of function f of a constraint, (1) of systems.constraint_functions, as a wrench in the axes of B.
+
+    Args:
+        R, p: rotation (..., 3, 3) and position (..., 3) of frame A in B. q: configuration (..., nq).
+    Returns:
+        shape (..., 6).
+    """
+    out = np.zeros((*p.shape[:-1], 6))
+    for motion, y in enumerate(np.eye(6)):
+        value, slope, _ = function_along(model, f, R, p, q, y)
+        out[..., motion] = value if model.constraint_functions.is_rate[f] else slope
+    return out
+
+
+def function_along(model: Model, f: int, R: np.ndarray, p: np.ndarray, q: ArrayLike, y: np.ndarray) -> Any:
+    """Function f of a constraint and its derivatives along the motion of twist y (6,) of A in B. Joints are at rest.
+    Arguments as of `function_row`."""
+    functions = model.constraint_functions
+    x = np.concatenate([p[..., None], R], axis=-1)  # a point and three axes
+    turn = np.cross(np.eye(3), y[:3])
+    x_dot = turn @ x + np.outer(y[3:], [1.0, 0.0, 0.0, 0.0])
+    x_ddot = turn @ x_dot
+    jets = {k: tuple(z[..., k % 3, k // 3] for z in (x, x_dot, x_ddot)) for k in range(RATES)}
+    none = np.zeros(p.shape[:-1])
+    jets |= {RATES + k: (x_dot[..., k, 0], x_ddot[..., k, 0], none) for k in range(3)}
+    jets |= {RATES + 3 + k: (none + y[k], none, none) for k in range(3)}
+    for k, at in enumerate(functions.q[functions.term_start[f] : functions.term_start[f + 1]].tolist()):
+        jets |= {JOINTS + 2 * k: (np.asarray(q, dtype=np.float64)[..., at], none, none)}
+        jets |= {JOINTS + 2 * k + 1: (none, none, none)}
+    return jet_of(jets, functions.steps(f))
 
 
 def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:

@@ -82,7 +82,13 @@ from lissom.systems.derivative_sweeps import (
     derivative_inward,
     derivative_outward,
 )
-from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
+from lissom.systems.loops import (
+    add_function_forces,
+    add_function_stiffness,
+    add_loop_stiffness,
+    add_loop_wrenches,
+    loop_rates,
+)
 from lissom.systems.mass import add_armature_force, add_armature_rows
 from lissom.systems.residual import MotionInputsStruct, recursive_newton_euler
 
@@ -113,12 +119,13 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         G = g.gravity[0]
         channel_sizes(t, s, i, g.u)
         recursive_newton_euler(t, s, i, g.q, g.v, g.a, G, g.load[i], g.terms[0], add)
-        add_loop_wrenches(t, s, i, loops.force, loops.gap)
+        add_loop_wrenches(t, s, i, g.q, loops.force, loops.gap)
         columns.clear_rows(t.nv, b.x.width, i, dq)
         columns.clear_rows(t.nv, b.x.width, i, dv)
         columns.clear_rows(t.nv, b.x.width, i, da)
         project(t, s, i, tau)
         add_coupling_forces(t, s, i, g.q, loops.force, loops.gap, tau)
+        add_function_forces(t, s, i, loops.force, tau)
         derivative_outward(t, s, b, i, g.v, g.a, se3.join(vec3(), -G), g.load[i], g.terms[0], respond, dq)
         add_loop_stiffness(t, s, i, loops.force, b.H)
         if may_have_loops():
@@ -129,6 +136,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         derivative_inward(t, s, b, i, g.v, g.a, loops.force, dq, dv, da)
         add_armature_rows(t, b.x.width, i, so3.ONE, da)
         add_coupling_stiffness(t, i, b.x.width, g.q, loops.force, dq)
+        add_function_stiffness(t, s, b.x, i, b.sums.J, loops.force, dq)
         stiffen(t, s, b.x, i, g.q, g.v, b.no_move, so3.ONE, so3.ZERO, g.terms[0], dq)
         stiffen(t, s, b.x, i, g.q, g.v, b.no_move, so3.ZERO, so3.ONE, g.terms[0], dv)
 

@@ -131,7 +131,8 @@ def _rare_features(model: Model, present: Present) -> tuple[str, ...]:
     functions = [function for _, users in present for function in users]
     traced = (TRACED,) if any(getattr(function, "is_traced", False) for function in functions) else ()
     couplings = model.joint_couplings
-    programs = (PROGRAMS,) if (couplings.program >= 0).any() or (couplings.function >= 0).any() else ()
+    runs = (couplings.program >= 0).any() or (couplings.function >= 0).any() or len(model.constraint_functions)
+    programs = (PROGRAMS,) if runs else ()
     features: tuple[str, ...] = (FEATURES,)
     if model.has_contacts_only:
         features = (CONTACTS, RIGID) if is_rigid_with_contacts(model) else (CONTACTS,)

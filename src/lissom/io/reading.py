@@ -366,7 +366,7 @@ _OTHER_WORDS = {  # words that textbooks and other programs use for keys and typ
     "diameter": "radius", "thickness": "width_z", "height": "width_z", "width": "width_y", "l": "length",
     "size": "length",
     "tendons": "actuators", "chambers": "actuators", "motors": "actuators", "inputs": "actuators",
-    "bodies": "links", "rods": "links", "joints": "links", "forces": "loads", "constraints": "loops",
+    "bodies": "links", "rods": "links", "joints": "links", "forces": "loads",
     "cross_section": "section", "profile": "section", "position": "placement", "origin": "placement",
     "pose": "placement",
     "hinge": "JointRevolute", "pin": "JointRevolute", "slider": "JointPrismatic", "ball": "JointSpherical",

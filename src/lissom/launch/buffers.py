@@ -28,7 +28,7 @@ from lissom.launch.prepare import TableOptions, Views, fill_tables, has_tables_t
 from lissom.lie.types import vec3
 from lissom.lie.warp_private import arrays_of, bytes_of, direct_call, repeat_row, struct_of
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct, altered, with_anchors
+from lissom.model.tables import TablesStruct, altered, device_array, with_anchors
 from lissom.passes.blocks import band_columns, block_columns
 from lissom.passes.columns import ColumnsStruct, column_tables
 from lissom.passes.scratch import (
@@ -52,6 +52,7 @@ def scratch_memory(model: Model, batch: int, extra_nodes: int = 0) -> ScratchStr
     s.node = wp.zeros((batch, model.n_nodes + extra_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    s.function = _function_state(model, batch)
     s.near = _contact_state(model, batch)
     for name, state, make, count in (
         ("maps", MapState, _map_state, len(model.maps)),
@@ -61,6 +62,14 @@ def scratch_memory(model: Model, batch: int, extra_nodes: int = 0) -> ScratchStr
     ):
         setattr(s, name, make(model, batch) if count else state_of_none(state, model.device))
     return s
+
+
+def _function_state(model: Model, batch: int) -> Any:
+    """The array of derivatives of functions of constraints."""
+    numbers = int(model.constraint_functions.at[-1])
+    if not numbers:
+        return device_array(model, "", np.zeros((0, 0)), wp.float64)
+    return wp.zeros((batch, numbers), dtype=wp.float64, device=model.device)
 
 
 @cache

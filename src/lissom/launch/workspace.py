@@ -32,9 +32,11 @@ from lissom.model.model import Model
 from lissom.passes.scratch import (
     STATUS_FLAT_DISC,
     STATUS_FULL_TURN,
+    STATUS_FUNCTION,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,
+    STATUS_SINGULAR,
     STATUS_TOO_MANY_PAIRS,
     ScratchStruct,
 )
@@ -258,8 +260,16 @@ class Workspace:
         subject = " and ".join(names if status == STATUS_NOT_FINITE else given if status == STATUS_OVERFLOW else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         got = f" ({describe_quaternion(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
-        text = _STATUS_TEXT.get(status) or self.model.joint_couplings.without_value(self.host["q"][k])
+        text = _STATUS_TEXT.get(status) or _function_without_value(self.model, status)
+        text = text or self.model.joint_couplings.without_value(self.host["q"][k])
         return f"{subject}{where}: {text}{got}"
+
+
+def _function_without_value(model: Model, status: int) -> str:
+    """A text that names the function of a constraint which has no value, from the status; empty for others."""
+    if not STATUS_FUNCTION <= status < STATUS_SINGULAR:
+        return ""
+    return f"the function of constraint {model.constraint_functions.names[status - STATUS_FUNCTION]!r} is not finite"
 
 
 def _run_blocks(

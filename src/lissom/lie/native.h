@@ -1,10 +1,13 @@
-// Code that all native functions share. It precedes the code that Warp generates, for the CPU and for CUDA.
+// Code that all native functions share. LISSOM_CALLED is for long functions with several callers, whose copies would take
+// the compiler's time. It precedes the code that Warp generates, for the CPU and for CUDA.
 // See lie/native.py for the way of a native function from a header into a kernel.
 
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
 #define LISSOM_INLINE static __device__ inline
+#define LISSOM_CALLED static __device__ __noinline__
 #else
 #define LISSOM_INLINE static inline __attribute__((always_inline))
+#define LISSOM_CALLED static __attribute__((noinline, unused))
 #endif
 
 namespace lissom {

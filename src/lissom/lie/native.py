@@ -29,6 +29,7 @@ _SHARED = (
     "passes/interval.h",
     "passes/linear_algebra.h",
     "systems/fronts.h",
+    "systems/programs.h",
     "forces/green_strains.h",
     "gradients/recursion.h",
 )

@@ -58,7 +58,7 @@ def served(kind: str) -> str:
 
 
 EXPRESSIONS = "EXPRESSIONS"  # served by kernels that evaluate expressions
-PROGRAMS = "PROGRAMS"  # served by kernels of robots whose couplings have expressions
+PROGRAMS = "PROGRAMS"  # served by kernels of robots whose couplings or constraints have expressions
 TRACED = "TRACED"  # served by kernels that contain code of traced functions
 
 
@@ -66,8 +66,8 @@ def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions.
 
     Args:
-        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, PROGRAMS if couplings do,
-            TRACED if they contain code of traced functions, and RIGID if all their robots are rigid.
+        kinds: the members of RARE that the kernels serve, EXPRESSIONS if they evaluate these, PROGRAMS if constraints
+            do, TRACED if they contain code of traced functions, and RIGID if all their robots are rigid.
     """
     preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
     for kind in (EXPRESSIONS, PROGRAMS, RIGID):

@@ -11,7 +11,17 @@ import numpy as np
 
 from lissom.model.actuation import ActuationBuilder, Courses, TracedActuators, nodes_of, path_pieces, pull_tables
 from lissom.model.bodies import anchor, placed, shifted
-from lissom.model.groups import Dofs, JointCouplings, Links, Loads, Loops, PlacedParts, Prescribed, Segments
+from lissom.model.groups import (
+    ConstraintFunctions,
+    Dofs,
+    JointCouplings,
+    Links,
+    Loads,
+    Loops,
+    PlacedParts,
+    Prescribed,
+    Segments,
+)
 from lissom.model.maps import deforming_tables, map_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Frame, Node, Point, base_tables, index_of, node_tables, number, numbered
@@ -130,7 +140,7 @@ class Assembly:
         )
 
     def attach_loops(self) -> None:
-        """Place the ends of loops, skates and rolling contacts."""
+        """Place the ends of loops, skates, rolling contacts and constraints."""
         self.ends = [self._closing_ends(kind, x) for kind in CLOSING for x in getattr(self.robot, kind).values()]
 
     def attach_surroundings(self) -> None:
@@ -172,7 +182,7 @@ class Assembly:
         return node, G @ checks.pose(placement, where)
 
     def _closing_ends(self, kind: str, closing: Any) -> list[Frame]:
-        """Frames A and B of a loop, a skate or a rolling contact."""
+        """Frames A and B of a loop, a skate, a rolling contact or a constraint."""
         turned = closing.closure(f"{PARTS[kind].word} {closing.name!r}").holds_turns
         return [self._at(end.link, end.s, end.placement, "placement", turned=turned) for end in closing.ends()]
 
@@ -210,6 +220,7 @@ class Assembly:
             forces=forces,
             prescribed=self.prescribed(),
             loops=loops,
+            constraint_functions=self.constraint_functions(),
             joint_couplings=self.joint_couplings(),
             **actuators,
             description=copy(robot),
@@ -222,7 +233,8 @@ class Assembly:
         placed = (*self.ends, *self.part_places.values(), tree.wet, tree.tails)
         pulled += [node for ends in placed for node, _ in ends]
         pulled += nodes_of(piece for *_, piece in self.spring_pieces)
-        coupled = [link for coupling in self.robot.joint_couplings.values() for link in coupling.joints]
+        joined = [*self.robot.constraints.values(), *self.robot.joint_couplings.values()]
+        coupled = [link for part in joined for link in part.joints]
         pulled += [anchor(self.bodies, link, 0.0)[0] for link in coupled]
         return number(tree.nodes, pulled)
 
@@ -298,8 +310,9 @@ class Assembly:
         return Prescribed(tuple(names), np.array(dofs, dtype=np.int32), tuple(functions))
 
     def loop_tables(self) -> Loops:
-        """Ends and closures of loops, skates and rolling contacts, of each kind in the order added."""
+        """Ends and closures of loops, skates, rolling contacts and constraints, of each kind in the order added."""
         parts = [(kind, name, x) for kind in CLOSING for name, x in getattr(self.robot, kind).items()]
+        names = list(self.robot.constraints)
         made = [x.closure(f"{PARTS[kind].word} {name!r}") for kind, name, x in parts]
         return Loops(
             names=tuple(name for _, name, _ in parts),
@@ -313,8 +326,33 @@ class Assembly:
             pitch=np.array([c.pitch for c in made], dtype=np.float64),
             hinge=np.array([c.hinge for c in made]).reshape(-1, 2, 3),
             radius=np.array([c.radius for c in made], dtype=np.float64),
+            function=np.array(
+                [-1 if kind != "constraints" else names.index(name) for kind, name, _ in parts], np.int32
+            ),
             row_direction=np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
             row_kind=np.concatenate([np.zeros(0), *(c.kinds for c in made)]).astype(np.int32),
+        )
+
+    def constraint_functions(self) -> ConstraintFunctions:
+        """Functions of constraints in the order added."""
+        tree, given = self.tree, self.robot.constraints
+        starts, code, numbers = _programs([x.program(f"constraint {name!r}") for name, x in given.items()])
+        joints = [tree.index[link] for x in given.values() for link in x.joints]
+        nodes = [anchor(self.bodies, link, 0.0)[0] for x in given.values() for link in x.joints]
+        sizes = np.array([6 + len(x.joints) for x in given.values()], dtype=np.int32)
+        first = sum(len(getattr(self.robot, kind)) for kind in CLOSING[: CLOSING.index("constraints")])
+        return ConstraintFunctions(
+            names=tuple(given),
+            loop=np.arange(first, first + len(given), dtype=np.int32),
+            is_rate=np.array([x.velocity for x in given.values()], dtype=bool),
+            start=starts,
+            code=code,
+            numbers=numbers,
+            term_start=np.cumsum([0] + [len(x.joints) for x in given.values()]).astype(np.int32),
+            q=np.array([tree.q_start[at] for at in joints], dtype=np.int32),
+            v=np.array([tree.v_start[at] for at in joints], dtype=np.int32),
+            node=np.array([index_of(node) for node in nodes], dtype=np.int32),
+            at=np.cumsum([0, *(1 + 2 * sizes + sizes * sizes)]).astype(np.int32),
         )
 
     def joint_couplings(self) -> JointCouplings:

@@ -22,6 +22,7 @@ import numpy as np
 import warp as wp
 
 from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.robot.expression_programs import Operation
 
 vec6i = wp.types.vector(length=6, dtype=wp.int32)
 vec7i = wp.types.vector(length=7, dtype=wp.int32)
@@ -274,8 +275,8 @@ class Prescribed:
 @final
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Loops, skates and rolling contacts with the constants of robot.constraints.Closure, then the constrained
-    directions of all of them by row."""
+    """Loops, skates, rolling contacts and constraints by functions with the constants of robot.constraints.Closure,
+    then the constrained directions of all of them by row."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]  # key of PARTS of each
@@ -288,8 +289,51 @@ class Loops:
     pitch: Floats
     hinge: Vectors3Rows
     radius: Floats
+    function: Ints  # index in ConstraintFunctions, −1 for none
     row_direction: Vectors6  # Φ⊥ᵀ, of all loops
     row_kind: Ints  # RowKind
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ConstraintFunctions:
+    """Functions Φ of robot.constraint_functions, the coordinates of joints on which each depends, its terms, and where
+    kernels store its derivatives (systems/constraint_functions)."""
+
+    names: tuple[str, ...]
+    loop: Ints  # its index in Loops, where it is one row
+    is_rate: Flags  # whether it restricts a velocity
+    start: Ints  # index of the first step of its program in `code`
+    code: Ints  # steps of all programs (operation, operand), see expression_programs.linked
+    numbers: Floats  # of the programs
+    term_start: Ints  # index of its first term
+    q: Ints  # index in q of the coordinate of a term
+    v: Ints  # and in v
+    node: np.ndarray  # of the joint of a term
+    at: Ints  # index of its first stored number; then the count of all
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def steps(self, k: int) -> list[tuple[int, float]]:
+        """The program of function k."""
+        rows, first = self.code.reshape(-1, 2), int(self.start[k])
+        stop = first + int((rows[first:, 0] == 0).argmax())
+        return [(int(step), float(self.numbers[first + n])) for n, (step, _) in enumerate(rows[first:stop])]
+
+    def operations(self) -> dict[str, str]:
+        """The operations of the program of each function as text, without numbers, by name."""
+        return {
+            name: " ".join(Operation(step).name.lower() for step, _ in self.steps(k))
+            for k, name in enumerate(self.names)
+        }
+
+    def tied_nodes(self, ends: np.ndarray) -> np.ndarray:
+        """Pairs (n, 2) of a node at an end of a constraint, −1 for the world, and the node of a joint on which it
+        depends; `ends` (n, 2) are the nodes of Loops."""
+        function = np.repeat(np.arange(len(self)), np.diff(self.term_start))
+        pairs = [np.stack([ends[self.loop[function], side], self.node], axis=1) for side in (0, 1)]
+        return np.concatenate(pairs).astype(np.int32)
 
 
 @final

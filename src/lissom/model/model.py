@@ -19,6 +19,7 @@ from lissom.model.actuation import Pulls
 from lissom.model.groups import (
     Bases,
     Channels,
+    ConstraintFunctions,
     Dofs,
     Elasticity,
     Inputs,
@@ -88,6 +89,7 @@ class Model:
     forces: UserForces
     prescribed: Prescribed
     loops: Loops
+    constraint_functions: ConstraintFunctions
     joint_couplings: JointCouplings
     points: Points
     paths: Paths
@@ -155,8 +157,8 @@ class Model:
 
     @cached_property
     def n_multipliers(self) -> int:
-        """Number of constraint forces: one for each prescribed coordinate, for each row of each loop, skate and rolling
-        contact, and for each coupling of joints, in this order."""
+        """Number of constraint forces: one for each prescribed coordinate, for each row of each loop, skate, rolling
+        contact and constraint by a function, and for each coupling of joints, in this order."""
         return self.n_motions + self.n_rows
 
     @cached_property
@@ -167,20 +169,21 @@ class Model:
     @cached_property
     def n_rows(self) -> int:
         """Number of rows of the constraint Jacobian: the directions that loops constrain, dependent ones included,
-        those of skates and rolling contacts, then one for each coupling of joints."""
+        those of skates, rolling contacts and functions, then one for each coupling of joints."""
         return len(self.loops.row_direction) + len(self.joint_couplings.names)
 
     @cached_property
     def rate_rows(self) -> np.ndarray:
-        """Whether each constraint row restricts velocities and no positions, shape (n_rows,): rows of skates, and of
-        rolling along the plane."""
+        """Whether each constraint row restricts velocities and no positions, shape (n_rows,): rows of skates, of
+        rolling along the plane, and of functions of velocities."""
         none = np.zeros(len(self.joint_couplings.names), dtype=bool)
         return np.append(np.isin(self.loops.row_kind, RATES), none)
 
     def require_positions(self, function: str) -> None:
-        """Raise ModelError if the robot has skates or rolling contacts, of which a function takes none."""
-        names = [f"{PARTS[kind].word} {name!r}" for kind, name in zip(self.loops.kinds, self.loops.names)
-                 if kind != "loops"]  # fmt: skip
+        """Raise ModelError if the robot has constraints on velocities, of which a function takes none."""
+        rows = np.split(self.rate_rows, self.loops.row_start[1:])
+        names = [f"{PARTS[kind].word} {name!r}" for kind, name, own in zip(self.loops.kinds, self.loops.names, rows)
+                 if own.any()]  # fmt: skip
         if names:
             rule = f"{function}: must have no constraints on velocities, since the path decides where it can be"
             cure = "; remove them from the description, or use simulate"

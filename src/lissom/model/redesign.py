@@ -142,6 +142,7 @@ class Redesign:
             ("springs", {"springs"}, assembly.spring_tables),
             ("frames", {"frames"}, assembly.frame_tables),
             ("prescribed", {"motions"}, assembly.prescribed),
+            ("constraint_functions", {"constraints"}, assembly.constraint_functions),
             ("joint_couplings", {"joint_couplings"}, assembly.joint_couplings),
         ):
             if kinds & changed:

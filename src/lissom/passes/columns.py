@@ -262,10 +262,12 @@ def _sum_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coupled_pairs(model: Model) -> list[np.ndarray]:
-    """Pairs of nodes, −1 for the world, coupled by loops, possible contacts or other forces."""
+    """Pairs of nodes, −1 for the world, coupled by loops, joints of constraints, possible contacts or other
+    forces."""
     world = model.contacts
     contacts = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
-    return [*model.tied_nodes, *model.loops.node, *np.unique(contacts, axis=0)]
+    joints = model.constraint_functions.tied_nodes(model.loops.node)
+    return [*model.tied_nodes, *model.loops.node, *joints, *np.unique(contacts, axis=0)]
 
 
 def sum_blocks(model: Model) -> np.ndarray:

@@ -22,6 +22,7 @@ STATUS_OVERFLOW = wp.constant(4)
 STATUS_TOO_MANY_PAIRS = wp.constant(5)
 STATUS_COUPLING = wp.constant(6)
 STATUS_FLAT_DISC = wp.constant(7)
+STATUS_FUNCTION = wp.constant(8)  # and the following ones
 STATUS_SINGULAR = wp.constant(100)
 
 # Flags of the terms of force.
@@ -199,8 +200,10 @@ BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
 @wp.struct
 class ScratchStruct:
     """Scratch memory: near: contacts and couplings. maps, deforming, pulls: tables of mapped nodes, deformable bodies
-    and pulls in these. channel: magnitudes of channels. origin: origins of the base frames in the world, by (instance,
-    base). node: states of nodes, by (instance, node). status: of each instance, 0 or one of the STATUS constants.
+    and pulls in these. channel: magnitudes of channels. function: derivatives of functions of constraints, by
+    (instance, number). origin: origins of the base frames in the world, by (instance, base). node: states of nodes, by
+    (instance, node). status: of each instance, 0 or one of the STATUS constants, or STATUS_FUNCTION and the number of
+    the function without a value.
     """
 
     near: Near
@@ -208,6 +211,7 @@ class ScratchStruct:
     deforming: DeformingState
     pulls: PullState
     channel: ChannelState
+    function: wp.array2d(dtype=wp.float64)
     origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)
     status: wp.array(dtype=wp.int32)

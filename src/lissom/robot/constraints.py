@@ -51,19 +51,23 @@ _SMALL = 1e-9
 class RowKind(IntEnum):
     """What a row of constraints holds. Kernels compare these numbers, so that their order counts.
 
-    DIRECTION: a row of Φ⊥ᵀ of (1). HINGE: the rotational row of a universal joint. HEIGHT: the height of the point of a
-    wheel that touches a plane. ROLLING: the velocity of this point along a direction of the plane. SKATE: the velocity
-    of a point along a direction of frame B.
+    DIRECTION: a row of Φ⊥ᵀ of (1). HINGE: the rotational row of a universal joint. FUNCTION: a function of the pose.
+    HEIGHT: the height of the point of a wheel that touches a plane. ROLLING: the velocity of this point along a
+    direction of the plane. RATE_FUNCTION: a function of the velocity and the pose. SKATE: the velocity of a point along
+    a direction of frame B.
     """
 
     DIRECTION = 0
     HINGE = 1
-    HEIGHT = 2
-    ROLLING = 3
-    SKATE = 4
+    FUNCTION = 2
+    HEIGHT = 3
+    ROLLING = 4
+    RATE_FUNCTION = 5
+    SKATE = 6
 
 
-RATES = (RowKind.ROLLING, RowKind.SKATE)  # kinds of rows that restrict velocities and no positions
+# Kinds of rows that restrict velocities and no positions.
+RATES = (RowKind.ROLLING, RowKind.RATE_FUNCTION, RowKind.SKATE)
 
 
 class End(NamedTuple):
@@ -82,7 +86,7 @@ class End(NamedTuple):
 
 
 class Closure(NamedTuple):
-    """Constants of the constraint (1) of a joint, or of those of `robot.rolling`.
+    """Constants of the constraint (1) of a joint, or of those of `robot.rolling` and `robot.constraint_functions`.
 
     Fields:
         rows: Φ⊥ᵀ, shape (m, 6). The rotational row of a universal joint is zero.
@@ -126,7 +130,8 @@ class Loop:
         placement_a, placement_b: poses (4, 4) of frames A and B in their links' frames at s, or in the world; None is
             the identity.
         joint: any joint except JointFree and JointCustom, without spring, damper and stops. Its axes are given in frame
-            B. At its neutral configuration the axes of frames A and B agree.
+            B. At its neutral configuration the axes of frames A and B agree. A joint with these, or with a motor, is
+            that of a link without a body, to which a fixed loop holds link a.
     """
 
     name: str
@@ -146,7 +151,8 @@ class Loop:
             checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         self.joint.check(f"{where} > joint")
-        rule = "must be zero: put the spring on a joint of the tree and close the chain elsewhere"
+        rule = ("must be zero: close the chain at another joint, or give this joint to a link without a body and hold "
+                "link a to it by a fixed loop")  # fmt: skip
         for name in acting_fields(self.joint):
             raise checks.fail(f"{where} > joint: {name}", rule, getattr(self.joint, name))
         self.closure(where)
@@ -377,7 +383,7 @@ class JointCoupling:
         if function is None:
             return None
         if isinstance(function, TracedFunction):
-            steps, source = function.program(where, count), function.function
+            steps, source = function.program(where, [(count,)]), function.function
         elif isinstance(function, Expression) and not isinstance(function.source, list | tuple):
             rule = f"must have {count} variables, one for each joint, with commas between their names"
             checks.require(len(function.variables) == count, where, rule, function.variable)
@@ -385,14 +391,11 @@ class JointCoupling:
             steps = program(source, function.variable, function.constants)
         else:
             raise checks.fail(where, "must be one ls.Expression, or an ls.TracedFunction", function)
-        rule = "must have derivatives: abs, sign, minimum and maximum have corners"
-        checks.require(not has_corners(steps), where, rule, source)
+        check_program(steps, where, source)
         used = {number for step, number in steps if step == Operation.TIME}
         unused = [joint for k, joint in enumerate(self.joints) if k not in used]
         rule = "must depend on each joint; leave out those on which it does not depend"
         checks.require(not unused, where, rule, ", ".join(map(repr, unused)))
-        finite = all(np.isfinite(number) for _, number in steps)
-        checks.require(finite, where, "must have finite numbers", source)
         return steps
 
     def pieces(self, where: str) -> tuple[np.ndarray, np.ndarray]:
@@ -441,6 +444,14 @@ class JointCoupling:
         term = _limited_term(ratio, start, end, beyond, where)
         has_no_ends = self.span is None and term.pieces is not None and _is_polynomial(ratio, term.pieces, where)
         return CouplingTerm(pieces=term.pieces) if has_no_ends else term
+
+
+def check_program(steps: Steps, where: str, source: Any) -> None:
+    """Raise ModelError if the program of a constraint has corners, or numbers that are not finite."""
+    rule = "must have derivatives: abs, sign, minimum and maximum have corners"
+    checks.require(not has_corners(steps), where, rule, source)
+    finite = all(np.isfinite(number) for _, number in steps)
+    checks.require(finite, where, "must have finite numbers", source)
 
 
 def _rise_of_a_turn(function: Any, where: str) -> float | None:

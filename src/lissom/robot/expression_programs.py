@@ -128,11 +128,16 @@ def has_corners(steps: Steps) -> bool:
 
 def jet(steps: Steps, t: Any) -> Jet:
     """Value, first and second derivative of a program at a time t, or at times t (n,). They may be infinite or NaN."""
+    return jet_of({0: (np.asarray(t, dtype=np.float64)[()], np.float64(1.0), np.float64(0.0))}, steps)
+
+
+def jet_of(variables: Mapping[int, Jet], steps: Steps) -> Jet:
+    """The same of a program along a curve, with the jets of its variables by their numbers."""
     stack: list[Jet] = []
     with np.errstate(all="ignore"):
         for step, number in steps:
             if step == Operation.TIME:
-                stack.append((np.asarray(t, dtype=np.float64)[()], np.float64(1.0), np.float64(0.0)))
+                stack.append(variables[int(number)])
             elif step == Operation.NUMBER:
                 stack.append((np.float64(number), np.float64(0.0), np.float64(0.0)))
             elif step in _CURVES:

@@ -33,6 +33,7 @@ from lissom.robot.actuators import (
     WrenchInput,
 )
 from lissom.robot.bodies import Body, RigidBody
+from lissom.robot.constraint_functions import Constraint
 from lissom.robot.constraints import JointCoupling, Loop
 from lissom.robot.contacts import (
     EVERYTHING,
@@ -161,6 +162,7 @@ PARTS = {
     "loops": Part(Loop, "loop", "add_loop"),
     "skates": Part(Skate, "skate", "add_skate"),
     "rolling": Part(Rolling, "rolling contact", "add_rolling"),
+    "constraints": Part(Constraint, "constraint", "add_constraint", "q"),
     "joint_couplings": Part(JointCoupling, "coupling", "add_coupling", "q"),
     "motions": Part(JointMotion, "motion", "add_joint_motion", "t"),
     "springs": Part(Spring, "spring", "add_spring", places=Spring.places, has_tables=True),
@@ -172,7 +174,7 @@ PARTS = {
     "forces": Part(Force, "force", "add_force", is_saved=False),
 }
 # The kinds of parts whose constraints are rows between two frames, in the order of these rows.
-CLOSING = ("loops", "skates", "rolling")
+CLOSING = ("loops", "skates", "rolling", "constraints")
 # Kinds of parts whose names must differ from each other.
 SHARED_NAMES = {"links": "frames", "frames": "links", "actuators": "couplings", "couplings": "actuators"}
 
@@ -207,6 +209,7 @@ class Robot:
         self.loops: dict[str, Loop] = {}
         self.skates: dict[str, Skate] = {}
         self.rolling: dict[str, Rolling] = {}
+        self.constraints: dict[str, Constraint] = {}
         self.joint_couplings: dict[str, JointCoupling] = {}
         self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
@@ -517,6 +520,40 @@ class Robot:
         self._new_name(name, "rolling contact", self.rolling)
         self.rolling[name] = Rolling(name, link, radius, axis, centre, s, ground, s_ground, placement, height)
         return self.rolling[name]
+
+    def add_constraint(
+        self,
+        name: str,
+        link_a: str,
+        link_b: str | None = None,
+        *,
+        function: Any,
+        joints: Sequence[str] = (),
+        velocity: bool = False,
+        s_a: Any = 1.0,
+        s_b: Any = 1.0,
+        placement_a: Any = None,
+        placement_b: Any = None,
+    ) -> Constraint:
+        """Hold a function of the pose of frame A in frame B at zero, such as a point on a surface or a curve, a
+        distance, or an angle between two axes; see Constraint.
+
+            Φ(x, y, z, R11, ..., R33, q) = 0
+
+        Args:
+            function: Φ, an expression of some of x, y, z, R11, ..., R33, and of coordinates of `joints`, or a traced
+                function of the pose (4, 4), and of the coordinates (n,) if there are joints.
+            joints: links whose joints have one coordinate each, on which Φ depends too.
+            velocity: whether Φ is linear in the velocities vx, vy, vz, wx, wy, wz and holds these alone.
+            s_a, s_b: abscissae on rods, 0 at the base and 1 at the tip, or places on deformable bodies.
+            placement_a, placement_b: poses (4, 4) of the frames in the links' frames at s, or in the world [-, m]; None
+                is the identity.
+        """
+        self._new_name(name, "constraint", self.constraints)
+        names: Any = tuple(joints) if isinstance(joints, list) else joints
+        given = function, names, velocity, s_a, s_b, placement_a, placement_b
+        self.constraints[name] = Constraint(name, link_a, link_b, *given)
+        return self.constraints[name]
 
     def add_coupling(
         self,
@@ -975,6 +1012,8 @@ def check_parts(robot: Robot, known: Robot | None = None) -> None:
                     if end.link is not None or not end.may_be_world:
                         link = _check_link(robot, end.link, f"{where}: {end.fields[0]}")
                         check_point(link, end.s, f"{where}: {end.fields[1]}")
+                if isinstance(closing, Constraint):
+                    _check_single_coordinates(robot, closing.joints, where)
     for name, spring in robot.springs.items():
         with checks.part(f"spring {name!r}"):
             where = f"spring {name!r}"
@@ -1252,10 +1291,7 @@ def _check_joint_couplings(robot: Robot) -> None:
         where = f"coupling {name!r}"
         with checks.part(where):
             coupling.check(where)
-            for link in coupling.joints:
-                joint = _check_link(robot, link, f"{where}: joints").joint
-                rule = "each joint must have one coordinate"
-                checks.require(joint.nq == joint.nv == 1, f"{where}: joint {link!r}", rule, joint.nv)
+            _check_single_coordinates(robot, coupling.joints, where)
             free = [link for link in coupling.joints if link not in moved]
             rule = "must not have prescribed motions for all of its joints"
             checks.require(bool(free) or coupling.is_elastic, where, rule, ", ".join(map(repr, coupling.joints)))
@@ -1266,6 +1302,14 @@ def _check_joint_couplings(robot: Robot) -> None:
                 rule = "must not follow from the couplings before it; remove one of this cycle"
                 checks.require(bool(row), where, rule, ", ".join(map(repr, coupling.joints)))
                 found[next(iter(row))] = row
+
+
+def _check_single_coordinates(robot: Robot, joints: Sequence[str], where: str) -> None:
+    """Raise ModelError unless each of the joints is that of a link and has one coordinate."""
+    for link in joints:
+        joint = _check_link(robot, link, f"{where}: joints").joint
+        rule = "each joint must have one coordinate"
+        checks.require(joint.nq == joint.nv == 1, f"{where}: joint {link!r}", rule, joint.nv)
 
 
 def _eliminate(row: dict[str, float], found: dict[str, dict[str, float]]) -> None:

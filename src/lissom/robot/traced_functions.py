@@ -43,7 +43,8 @@ class TracedFunction:
     `controller=` of `simulate`, `rollout`, `step_derivatives`, `Stepper` and tasks takes one of (t, q, v), `u=` of
     `simulate` one of t, `Robot.add_force` one of (t, g, eta), or of (t, g, eta, w) with inputs w,
     `Robot.add_custom_actuator` one of q, or of (q, u), `Robot.add_spring(law=)` one of (length, rate), `spring=` of a
-    joint one of x, `Robot.add_coupling(function=)` one of q (n,), the coordinates of its joints, and
+    joint one of x, `Robot.add_coupling(function=)` one of q (n,), the coordinates of its joints,
+    `Robot.add_constraint(function=)` one of the pose g, with coordinates and velocities if it has some, and
     `Robot.set_fluid(current=)` one of (x, t). Elsewhere it is a Python function.
 
     Args:
@@ -101,14 +102,16 @@ class TracedFunction:
         except Refused as error:
             raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
-    def program(self, where: str, count: int) -> Steps:
-        """The function of q (count,) that returns a number, as a program of expressions. The numbers that it reads
-        besides its arguments are the present ones.
+    def program(self, where: str, shapes: Sequence[tuple[int, ...]]) -> Steps:
+        """The function that returns a number, as a program of expressions. Its variables are the entries of the
+        arguments, one array after the other. The numbers that it reads besides its arguments are the present ones.
 
+        Args:
+            where: name of the place that takes the function, for messages. shapes: shapes of the arguments.
         Raises:
             ModelError: it cannot be traced, uses an operation that programs do not have, or is too long.
         """
-        graph, _, result = self.traced(where, [(count,)], ())
+        graph, _, result = self.traced(where, shapes, ())
         node, pending, made = int(result), [int(result)], dict[int, tuple[Steps, int]]()
         while pending:
             operation, *operands = graph.nodes[k := pending[-1]]

@@ -45,6 +45,8 @@ from lissom.systems.loops import (
     loop_motion,
     loop_state,
     onto_row,
+    put_joint_entries,
+    put_joint_rates,
     relative_motion,
     residual_row,
     restricts_rate,
@@ -245,12 +247,13 @@ def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, S: M
     clear_loop_rows(x.width, row_count(t), i, out)
     if may_have_loops():
         put_coupling_rows(t, i, x.width, q, out)
+        put_joint_entries(t, s, i, x.width, of_residual, out)
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-                y = velocity_row(t, g, loop, row)
+                y = velocity_row(t, s, g, i, loop, row)
                 if of_residual != 0:
-                    y = residual_row(t, g, loop, row)
+                    y = residual_row(t, s, g, i, loop, row)
                 y = se3.Ad_dual(g.R_B, g.p_B, y)
                 at = row * x.width
                 add_own_rows(t, x, t.loops.node[loop, 0], i, y, S, at, out)
@@ -259,7 +262,8 @@ def rows_from_columns(t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, S: M
 
 @wp.func
 def rows_from_sums(
-    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, c1: wp.float64, J: Matrix, J_R: Matrix, loops: LoopRows
+    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, c1: wp.float64, J: Matrix, J_R: Matrix,
+    loops: LoopRows,
 ):  # fmt: skip
     """Rows A and A_q from path sums J of S T and J_R of R' of newton_matrix, and those of couplings. Of rows that
     restrict velocities only, A_q is ∂(A v)/∂Δ / c₁, by (2) of derivative_sweeps with R' in place of R."""
@@ -268,21 +272,28 @@ def rows_from_sums(
     clear_loop_rows(x.width, m, i, loops.A_q)
     put_coupling_rows(t, i, x.width, q, loops.A)
     put_coupling_rows(t, i, x.width, q, loops.A_q)
+    put_joint_entries(t, s, i, x.width, 0, loops.A)
+    if c1 != so3.ZERO:
+        put_joint_entries(t, s, i, x.width, 0, loops.A_q)
+        put_joint_rates(t, s, i, x.width, v, so3.ONE / c1, loops.A_q)
+    else:
+        put_joint_entries(t, s, i, x.width, 1, loops.A_q)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         a = t.loops.node[loop, 0]
         b = t.loops.node[loop, 1]
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             at = row * x.width
-            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
-            z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
+            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, s, g, i, loop, row))
+            z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, s, g, i, loop, row))
             add_path_row(x, a, i, y, J, at, loops.A)
             add_path_row(x, b, i, -y, J, at, loops.A)
             if restricts_rate(t.loops.row_kind[row]) and c1 != so3.ZERO:
                 eta, _acc = loop_motion(t, s, i, loop, 0, vec6())
                 z = se3.coad(eta, y)
                 if has_pose_row(t, row):
-                    z += se3.Ad_dual(g.R_B, g.p_B, onto_row(t, g, loop, row, relative_motion(t, s, g, i, loop)))
+                    motion = relative_motion(t, s, g, i, loop)
+                    z += se3.Ad_dual(g.R_B, g.p_B, onto_row(t, s, g, i, loop, row, motion, v))
                 z = z / c1
                 add_path_row(x, a, i, y / c1, J_R, at, loops.A_q)
                 add_path_row(x, b, i, -y / c1, J_R, at, loops.A_q)
@@ -296,7 +307,7 @@ def replace_moved_columns(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, 
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
+            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, s, g, i, loop, row))
             for side in range(2):
                 replace_on_path(t, x, t.loops.node[loop, side], i, y, S, S_T, row * x.width, loops.A)
                 y = -y

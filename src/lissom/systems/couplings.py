@@ -41,9 +41,9 @@ from lissom.model.tables import Tables
 from lissom.passes.columns import Matrix
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import STATUS_COUPLING, Scratch
-from lissom.robot.expression_programs import DEPTH, Operation
+from lissom.robot.expression_programs import DEPTH
 
-native = native_functions("systems/couplings.h", DEPTH=DEPTH, **{code.name: code.value for code in Operation})
+native = native_functions("systems/programs.h", DEPTH=DEPTH)
 _NAN = wp.constant(wp.float64(float("nan")))
 BEYOND = wp.constant(wp.float64(1e-9))  # of a span: moves onto loops may pass an end by rounding
 

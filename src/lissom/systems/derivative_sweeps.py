@@ -53,15 +53,19 @@ from lissom.passes.columns import (
 from lissom.passes.features import may_have_loops, may_have_stored_poses
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
+from lissom.systems.constraint_functions import entry_of_bend, joint_count, number_of_product
 from lissom.systems.couplings import put_coupling_derivatives, put_coupling_rows, row_count
 from lissom.systems.loops import (
+    add_function_columns,
     add_path_row,
     has_pose_row,
+    is_function,
     loop_coupling,
     loop_motion,
     loop_state,
     onto_row,
     onto_row_rate,
+    put_joint_entries,
     residual_row,
     row_rate,
     velocity_row,
@@ -230,6 +234,7 @@ def add_coupled_nodes(
         for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
             coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
             add_cross_product(x, i, k, other, coupling, J, W)
+        add_function_columns(t, s, x, i, k, force, W)
     add_coupled(s, x, i, k, 0, J, W)
     add_coupled(s, x, i, k, 1, J_R, W)
 
@@ -384,6 +389,8 @@ def add_loop_derivatives(
     clear_loop_rows(x.width, m, i, d.acceleration_v)
     put_coupling_rows(t, i, x.width, q, loops.A)
     put_coupling_rows(t, i, x.width, q, loops.A_q)
+    put_joint_entries(t, s, i, x.width, 0, loops.A)
+    put_joint_entries(t, s, i, x.width, 1, loops.A_q)
     put_coupling_derivatives(t, i, x.width, q, v, a, d.A_dot, d.rate_q, d.acceleration_q, d.acceleration_v)
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
@@ -393,8 +400,8 @@ def add_loop_derivatives(
         eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             at = row * x.width
-            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
-            z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
+            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, s, g, i, loop, row))
+            z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, s, g, i, loop, row))
             both = se3.coad(eta_A + eta_B, y)
             add_difference(x, node_A, node_B, i, y, b.sums.J, at, loops.A)
             add_difference(x, node_A, node_B, i, z, b.sums.J, at, loops.A_q)
@@ -413,12 +420,33 @@ def add_loop_derivatives(
                 across = eta_A - eta_B
                 motion = se3.Ad_inverse(g.R_B, g.p_B, across)
                 change = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
-                row_dot = se3.Ad_dual(g.R_B, g.p_B, row_rate(t, g, loop, row, motion))
-                onto = se3.Ad_dual(g.R_B, g.p_B, onto_row(t, g, loop, row, motion))
-                by_pose = onto_row(t, g, loop, row, change) + onto_row_rate(t, g, loop, row, motion)
+                row_dot = se3.Ad_dual(g.R_B, g.p_B, row_rate(t, s, g, i, loop, row, motion, v))
+                onto = se3.Ad_dual(g.R_B, g.p_B, onto_row(t, s, g, i, loop, row, motion, v))
+                by_pose = onto_row(t, s, g, i, loop, row, change, a)
+                by_pose += onto_row_rate(t, s, g, i, loop, row, motion, q, v)
                 onto_turn = se3.Ad_dual(g.R_B, g.p_B, by_pose) + se3.coad(eta_A, row_dot + onto)
                 add_difference(x, node_A, node_B, i, row_dot, b.sums.J, at, d.A_dot)
                 add_difference(x, node_A, node_B, i, onto, b.sums.J, at, d.rate_q)
                 add_difference(x, node_A, node_B, i, onto_turn, b.sums.J, at, d.acceleration_q)
                 add_difference(x, node_A, node_B, i, row_dot + onto, b.sums.J_R, at, d.acceleration_q)
                 add_difference(x, node_A, node_B, i, row_dot + onto, b.sums.J, at, d.acceleration_v)
+                if is_function(t.loops.row_kind[row]):
+                    put_joint_derivatives(t, s, i, loop, at, motion, change, v, a, d)
+
+
+@wp.func
+def put_joint_derivatives(
+    t: Tables, s: Scratch, i: int, loop: int, at: int, y: vec6, y_dot: vec6, v: Matrix, a: Matrix, d: LoopDerivatives
+):
+    """Set the entries of the joints of a function in the row that begins at `at`: (2) and (3) of
+    constraint_functions."""
+    f = t.loops.function[loop]
+    for k in range(joint_count(t, f)):
+        to = at + t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
+        row_dot = number_of_product(t, i, f, 6 + k, y, v, 0, s.function)
+        onto = number_of_product(t, i, f, 6 + k, y, v, 1, s.function)
+        bend = number_of_product(t, i, f, 6 + k, y_dot, a, 1, s.function) + entry_of_bend(t, s, i, f, k)
+        d.A_dot[i, to] = d.A_dot[i, to] + row_dot
+        d.rate_q[i, to] = d.rate_q[i, to] + onto
+        d.acceleration_q[i, to] = d.acceleration_q[i, to] + bend
+        d.acceleration_v[i, to] = d.acceleration_v[i, to] + row_dot + onto

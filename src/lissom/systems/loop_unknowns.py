@@ -74,7 +74,7 @@ def put_forces(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row)))
+            put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, s, g, i, loop, row)))
 
 
 @wp.func(inline=False)
@@ -83,7 +83,7 @@ def put_residuals(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRow
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row)))
+            put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, residual_row(t, s, g, i, loop, row)))
 
 
 @wp.func_native(native("complete_rows"))
@@ -104,14 +104,14 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
     """Set the coefficients of all unknowns of (1) for implicit steps."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
-        on_A, on_B = wrench_stiffness(t, g, i, loop, loops.force)
+        on_A, on_B = wrench_stiffness(t, s, g, i, loop, loops.force)
         known = mat6()
         mask = wp.int32(0)
         first = t.loops.row_start[loop]
         for row in range(first, t.loops.row_start[loop + 1]):
             if loops.slot[i, row] >= 0:
                 mask += 1 << (row - first)
-                z = residual_row(t, g, loop, row)
+                z = residual_row(t, s, g, i, loop, row)
                 for j in range(6):
                     known[row - first, j] = z[j]
         every = complete_rows(known, mask)
@@ -121,7 +121,7 @@ def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows)
             p.row[i, u] = se3.Ad_dual(g.R_B, g.p_B, row_of(every, k))
             d = se3.Ad(g.R_B, g.p_B, column_of(inverse, k))
             if (mask >> k) & 1 != 0:
-                y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, first + k))
+                y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, s, g, i, loop, first + k))
                 put_unknown(p, i, u, so3.ZERO, -y, y, on_A * d, on_B * d)
             else:
                 put_unknown(p, i, u, -so3.ONE, on_A * d, on_B * d, vec6(), vec6())

@@ -12,7 +12,8 @@ logarithm, so that the joint may rotate by any angle.
 
 Skates and rolling contacts are further rows P of (3), of robot.rolling, between the same two frames: P is constant for
 a skate, and follows the point of contact of a wheel (rolling). Rows that restrict velocities only have no residual,
-e = 0 and E = 0. Where P depends on the pose of A in B, a motion y' changes it by D y', and
+e = 0 and E = 0. A function of the pose or velocity of A in B is one more row (constraint_functions). It may depend on
+coordinates of joints too. Where P depends on the pose of A in B, a motion y' changes it by D y', and
 
     d(P y)/dt = P ẏ + y·D y,   δ(P y) = P δy + δx·Dᵀ y,   δ(y·D y) = y·(D + Dᵀ) δy + δx·(its derivative)  (5)
 """
@@ -30,11 +31,24 @@ from lissom.lie.native import native_functions
 from lissom.lie.se3 import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.passes.columns import Columns, Matrix
+from lissom.passes.columns import Columns, Matrix, add_column
 from lissom.passes.features import may_have_loops
-from lissom.passes.scratch import STATUS_FLAT_DISC, Scratch
+from lissom.passes.scratch import STATUS_FLAT_DISC, STATUS_FUNCTION, STATUS_SINGULAR, Scratch
 from lissom.passes.traversal import origin_of
 from lissom.robot.constraints import RowKind
+from lissom.systems import constraint_functions
+from lissom.systems.constraint_functions import (
+    column_of,
+    entry_of,
+    joint_count,
+    joint_rate,
+    number_of_product,
+    product_of,
+    put_function,
+    put_function_bend,
+    row_by_pose,
+    slope,
+)
 from lissom.systems.couplings import coupling_rates, coupling_residuals
 from lissom.systems.rolling import (
     contact_height,
@@ -48,7 +62,7 @@ from lissom.systems.rolling import (
 native = native_functions("systems/loops.h")
 
 
-HINGE, HEIGHT, ROLLING, SKATE = (wp.constant(kind.value) for kind in list(RowKind)[1:])
+HINGE, FUNCTION, HEIGHT, ROLLING, RATE_FUNCTION, SKATE = (wp.constant(kind.value) for kind in list(RowKind)[1:])
 _FLAT = wp.constant(wp.float64(1e-12))  # sine of the angle between a disc and its plane, squared
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
@@ -157,11 +171,37 @@ def restricts_rate(kind: int) -> bool:
 @wp.func
 def is_of_wheel(kind: int) -> bool:
     """Whether a row of a kind belongs to a wheel or ball."""
-    return kind >= HEIGHT and kind < SKATE
+    return kind >= HEIGHT and kind <= ROLLING
 
 
 @wp.func
-def row_residual(t: Tables, g: LoopState, loop: int, row: int) -> wp.float64:
+def is_function(kind: int) -> bool:
+    """Whether a row of a kind is a function of the pose or velocity."""
+    if kind == FUNCTION:
+        return True
+    return kind == RATE_FUNCTION
+
+
+@wp.func(inline=False)
+def put_functions(t: Tables, s: Scratch, i: int, q: Matrix):
+    """Store the functions of constraints and their derivatives at the poses in s. Sets the status of the instance if
+    one has no value."""
+    for f in range(t.constraint_functions.loop.shape[0]):
+        loop = t.constraint_functions.loop[f]
+        R_A, p_A = loop_pose(t, s, i, loop, 0)
+        R_B, p_B = loop_pose(t, s, i, loop, 1)
+        back = wp.transpose(R_B)
+        put_function(t, i, f, back * R_A, back * (p_A - p_B), q, s.function)
+        at = t.constraint_functions.at[f]
+        total = wp.float64(0.0)
+        for k in range(7 + joint_count(t, f)):
+            total += s.function[i, at + k]
+        if not wp.isfinite(total) and s.status[i] == 0:
+            s.status[i] = STATUS_FUNCTION + wp.min(f, STATUS_SINGULAR - STATUS_FUNCTION - 1)
+
+
+@wp.func
+def row_residual(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int) -> wp.float64:
     """e of one row."""
     kind = t.loops.row_kind[row]
     a = t.loops.hinge[loop, 0]
@@ -169,15 +209,19 @@ def row_residual(t: Tables, g: LoopState, loop: int, row: int) -> wp.float64:
         return wp.dot(a, g.b) - wp.dot(a, t.loops.hinge[loop, 1])
     if kind == HEIGHT:
         return contact_height(g.b, a, g.p, t.loops.radius[loop])
+    if kind == FUNCTION:
+        return constraint_functions.value_of(t, s, i, t.loops.function[loop])
     if restricts_rate(kind):
         return so3.ZERO
     return wp.dot(t.loops.row_direction[row], g.epsilon)
 
 
 @wp.func
-def velocity_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
+def velocity_row(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int) -> vec6:
     """Row of P as a wrench in the axes of B."""
     kind = t.loops.row_kind[row]
+    if is_function(kind):
+        return constraint_functions.row_of(t, s, i, t.loops.function[loop])
     if kind == HINGE:
         return se3.join(wp.cross(g.b, t.loops.hinge[loop, 0]), vec3())
     if is_of_wheel(kind):
@@ -194,8 +238,10 @@ def has_pose_row(t: Tables, row: int) -> bool:
 
 
 @wp.func
-def row_rate(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
-    """D y of (5) of a row that depends on the pose."""
+def row_rate(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int, y: vec6, v: Matrix) -> vec6:
+    """D y of (5) of a row that depends on the pose, with the part of the rates v of a function's joints."""
+    if is_function(t.loops.row_kind[row]):
+        return product_of(t, s, i, t.loops.function[loop], y, v, 0)
     n = t.loops.hinge[loop, 0]
     if t.loops.row_kind[row] == HINGE:
         return se3.join(wp.cross(wp.cross(se3.angular(y), g.b), n), vec3())
@@ -204,8 +250,10 @@ def row_rate(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
 
 
 @wp.func
-def onto_row(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
+def onto_row(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int, y: vec6, v: Matrix) -> vec6:
     """Dᵀ y of (5) of such a row."""
+    if is_function(t.loops.row_kind[row]):
+        return product_of(t, s, i, t.loops.function[loop], y, v, 1)
     n = t.loops.hinge[loop, 0]
     w = se3.angular(y)
     if t.loops.row_kind[row] == HINGE:
@@ -214,9 +262,20 @@ def onto_row(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
     return onto_contact(g.b, n, g.p, t.loops.radius[loop], e)
 
 
+@wp.func(inline=False)
+def function_bend(t: Tables, s: Scratch, i: int, f: int, R: mat3, p: vec3, y: vec6, q: Matrix, v: Matrix) -> vec6:
+    """Store T of function f at the pose (R, p) and the motion y of A in B; returns that of the pose."""
+    put_function_bend(t, i, f, R, p, y, q, v, s.function)
+    return constraint_functions.bend_of(t, s, i, f)
+
+
 @wp.func
-def onto_row_rate(t: Tables, g: LoopState, loop: int, row: int, y: vec6) -> vec6:
-    """The derivative of y·D y by the pose for a constant y, of (5), of such a row."""
+def onto_row_rate(
+    t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int, y: vec6, q: Matrix, v: Matrix
+) -> vec6:
+    """The derivative of y·D y by the pose for a constant y, of (5), of such a row. Stores that of a function."""
+    if is_function(t.loops.row_kind[row]):
+        return function_bend(t, s, i, t.loops.function[loop], g.R, g.p, y, q, v)
     n = t.loops.hinge[loop, 0]
     w = se3.angular(y)
     if t.loops.row_kind[row] == HINGE:
@@ -234,12 +293,12 @@ def relative_motion(t: Tables, s: Scratch, g: LoopState, i: int, loop: int) -> v
 
 
 @wp.func
-def residual_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
+def residual_row(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, row: int) -> vec6:
     """Row of E in (2): z = T⁻ᵀ Φ⊥ without its part along the motion of h, which follows from m = Ad_{exp ε}ᵀ z; zero
     for a row that restricts no position."""
     kind = t.loops.row_kind[row]
-    if kind > 0 and kind < ROLLING:  # of a hinge, or a height
-        return velocity_row(t, g, loop, row)
+    if kind > 0 and kind < ROLLING:  # of a hinge, a function or a height
+        return velocity_row(t, s, g, i, loop, row)
     if restricts_rate(kind):
         return vec6()
     z = se3.apply_transpose(g.T_A, g.T_B, t.loops.row_direction[row])
@@ -257,11 +316,11 @@ def residual_row(t: Tables, g: LoopState, loop: int, row: int) -> vec6:
 
 
 @wp.func
-def loop_wrench(t: Tables, g: LoopState, i: int, loop: int, force: Matrix) -> vec6:
+def loop_wrench(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, force: Matrix) -> vec6:
     """Pᵀ λ of a loop, in the axes of B."""
     f = vec6()
     for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-        f += force[i, row] * velocity_row(t, g, loop, row)
+        f += force[i, row] * velocity_row(t, s, g, i, loop, row)
     return f
 
 
@@ -275,15 +334,16 @@ def check_disc(t: Tables, s: Scratch, g: LoopState, i: int, loop: int):
 
 
 @wp.func
-def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
+def add_loop_wrenches(t: Tables, s: Scratch, i: int, q: Matrix, force: Matrix, gap: Matrix):
     """F −= W on A and F += W on B for all loops; their residuals are written to gap."""
     if may_have_loops():
+        put_functions(t, s, i, q)
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
             check_disc(t, s, g, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-                gap[i, row] = row_residual(t, g, loop, row)
-            W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
+                gap[i, row] = row_residual(t, s, g, i, loop, row)
+            W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, s, g, i, loop, force))
             k = t.loops.node[loop, 0]
             if k >= 0:
                 s.node[i, k].F = s.node[i, k].F - W
@@ -297,11 +357,12 @@ def loop_residuals(t: Tables, s: Scratch, i: int, q: Matrix, gap: Matrix):
     """e of all constraint rows, from the poses in s, and of couplings."""
     coupling_residuals(t, s, i, q, gap)
     if may_have_loops():
+        put_functions(t, s, i, q)
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
             check_disc(t, s, g, i, loop)
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-                gap[i, row] = row_residual(t, g, loop, row)
+                gap[i, row] = row_residual(t, s, g, i, loop, row)
 
 
 @wp.func
@@ -319,17 +380,34 @@ def loop_rates(
             y = se3.Ad_inverse(g.R_B, g.p_B, across)
             y_dot = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
             for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-                P = velocity_row(t, g, loop, row)
+                P = velocity_row(t, s, g, i, loop, row)
                 rate[i, row] = wp.dot(P, y)
                 acceleration[i, row] = wp.dot(P, y_dot)
                 if has_pose_row(t, row):
-                    acceleration[i, row] = acceleration[i, row] + wp.dot(row_rate(t, g, loop, row, y), y)
+                    acceleration[i, row] = acceleration[i, row] + wp.dot(row_rate(t, s, g, i, loop, row, y, v), y)
+                if is_function(t.loops.row_kind[row]):
+                    add_joint_rates(t, s, i, loop, row, y, v, a, rate, acceleration)
 
 
 @wp.func
-def wrench_stiffness(t: Tables, g: LoopState, i: int, loop: int, force: Matrix):
+def add_joint_rates(
+    t: Tables, s: Scratch, i: int, loop: int, row: int, y: vec6, v: Matrix, a: Matrix, rate: Matrix,
+    acceleration: Matrix,
+):  # fmt: skip
+    """Add the parts of the joints of a function to P Y and P Ẏ + Y·D Y."""
+    f = t.loops.function[loop]
+    for k in range(joint_count(t, f)):
+        P = entry_of(t, s, i, f, k)
+        speed = joint_rate(t, i, f, k, v)
+        change = P * joint_rate(t, i, f, k, a) + speed * number_of_product(t, i, f, 6 + k, y, v, 0, s.function)
+        rate[i, row] = rate[i, row] + P * speed
+        acceleration[i, row] = acceleration[i, row] + change
+
+
+@wp.func
+def wrench_stiffness(t: Tables, s: Scratch, g: LoopState, i: int, loop: int, force: Matrix):
     """H = adbar_W − U and U of a loop."""
-    W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
+    W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, s, g, i, loop, force))
     U = mat3()
     pull = mat3()
     for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -343,6 +421,10 @@ def wrench_stiffness(t: Tables, g: LoopState, i: int, loop: int, force: Matrix):
             U -= so3.cross_columns(d, turn)
             pull -= so3.hat(d)
     wide = se3.block(U, pull, mat3(), mat3())
+    f = t.loops.function[loop]
+    if f >= 0:
+        size = force[i, t.loops.row_start[loop]]
+        wide = size * constraint_functions.turned_slopes(t, i, f, g.R_B, g.p_B, s.function)
     return adbar_matrix(W) - wide, wide
 
 
@@ -352,7 +434,7 @@ def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
     the number of the other node."""
     loop = end / 2
     g = loop_state(t, s, i, loop)
-    on_A, on_B = wrench_stiffness(t, g, i, loop, force)
+    on_A, on_B = wrench_stiffness(t, s, g, i, loop, force)
     if end % 2 == 0:
         return -on_A, t.loops.node[loop, 1]
     return on_B, t.loops.node[loop, 0]
@@ -364,13 +446,85 @@ def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_state(t, s, i, loop)
-            on_A, on_B = wrench_stiffness(t, g, i, loop, force)
+            on_A, on_B = wrench_stiffness(t, s, g, i, loop, force)
             k = t.loops.node[loop, 0]
             if k >= 0:
                 H[i, k] = H[i, k] + on_A
             k = t.loops.node[loop, 1]
             if k >= 0:
                 H[i, k] = H[i, k] - on_B
+
+
+@wp.func
+def put_joint_entries(t: Tables, s: Scratch, i: int, width: int, of_residual: int, out: Matrix):
+    """Set the entries of joints in the rows A of functions, or A_q if `of_residual`, zero on entry. Those of A_q are
+    zero for velocities."""
+    for f in range(t.constraint_functions.loop.shape[0]):
+        if of_residual == 0 or not t.constraint_functions.is_rate[f]:
+            first = t.loops.row_start[t.constraint_functions.loop[f]] * width
+            for k in range(joint_count(t, f)):
+                at = first + t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
+                out[i, at] = entry_of(t, s, i, f, k)
+
+
+@wp.func
+def put_joint_rates(t: Tables, s: Scratch, i: int, width: int, v: Matrix, factor: wp.float64, out: Matrix):
+    """Add ∂(A v)/∂q of joints to rows of functions of velocities, times a factor."""
+    for f in range(t.constraint_functions.loop.shape[0]):
+        if t.constraint_functions.is_rate[f]:
+            loop = t.constraint_functions.loop[f]
+            g = loop_state(t, s, i, loop)
+            y = relative_motion(t, s, g, i, loop)
+            for k in range(joint_count(t, f)):
+                j = t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
+                at = t.loops.row_start[loop] * width + j
+                out[i, at] = out[i, at] + factor * number_of_product(t, i, f, 6 + k, y, v, 1, s.function)
+
+
+@wp.func
+def add_function_forces(t: Tables, s: Scratch, i: int, force: Matrix, tau: Matrix):
+    """tau −= Aᵀ λ of the joints of functions."""
+    if may_have_loops():
+        for f in range(t.constraint_functions.loop.shape[0]):
+            size = force[i, t.loops.row_start[t.constraint_functions.loop[f]]]
+            for k in range(joint_count(t, f)):
+                j = t.constraint_functions.v[t.constraint_functions.term_start[f] + k]
+                tau[i, j] = tau[i, j] - size * entry_of(t, s, i, f, k)
+
+
+@wp.func
+def add_function_stiffness(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, force: Matrix, out: Matrix):
+    """Rows of the joints of functions: out += ∂(−Aᵀ λ)/∂q, from path sums J."""
+    if may_have_loops():
+        for f in range(t.constraint_functions.loop.shape[0]):
+            loop = t.constraint_functions.loop[f]
+            size = -force[i, t.loops.row_start[loop]]
+            for k in range(joint_count(t, f)):
+                R_B, p_B = loop_pose(t, s, i, loop, 1)
+                z = se3.Ad_dual(R_B, p_B, size * row_by_pose(t, s, i, f, k))
+                at = t.constraint_functions.v[t.constraint_functions.term_start[f] + k] * x.width
+                add_path_row(x, t.loops.node[loop, 0], i, z, J, at, out)
+                add_path_row(x, t.loops.node[loop, 1], i, -z, J, at, out)
+                for e in range(joint_count(t, f)):
+                    j = at + t.constraint_functions.v[t.constraint_functions.term_start[f] + e]
+                    out[i, j] = out[i, j] + size * slope(t, s, i, f, 6 + k, 6 + e)
+
+
+@wp.func
+def add_function_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix, W: Matrix):
+    """Columns of the joints of functions: the subtree sum W of node k += the derivative of the wrenches on it."""
+    for f in range(t.constraint_functions.loop.shape[0]):
+        loop = t.constraint_functions.loop[f]
+        size = wp.float64(0.0)
+        if t.loops.node[loop, 0] == k:
+            size -= force[i, t.loops.row_start[loop]]
+        if t.loops.node[loop, 1] == k:
+            size += force[i, t.loops.row_start[loop]]
+        if size != so3.ZERO:
+            R_B, p_B = loop_pose(t, s, i, loop, 1)
+            for e in range(joint_count(t, f)):
+                z = se3.Ad_dual(R_B, p_B, size * column_of(t, s, i, f, e))
+                add_column(x, i, x.slot[k], t.constraint_functions.v[t.constraint_functions.term_start[f] + e], z, W)
 
 
 @wp.func_native(native("add_covector"))

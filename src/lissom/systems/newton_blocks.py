@@ -406,7 +406,7 @@ def choose_independent_rows(t: Tables, s: Scratch, b: BlockMatrix, c: LoopFronts
     for loop in range(t.loops.node.shape[0]):
         g = loop_state(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            c.row[i, row] = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
+            c.row[i, row] = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, s, g, i, loop, row))
     number_independent_rows(b, c, i, loops)
 
 
@@ -674,9 +674,9 @@ def has_couplings(model: Model) -> bool:
 def closes_by_blocks(model: Model) -> bool:
     """Whether the matrices of a robot with loops can be factored by elimination of blocks.
 
-    There must be no couplings of joints, rigid or elastic, no skates and no rolling contacts. No block may have more
-    than half of the coordinates. Each block at a tip must have a regular inertia; then the part beyond any block has
-    one.
+    There must be no couplings of joints, rigid or elastic, no skates, rolling contacts and functions. No block may have
+    more than half of the coordinates. Each block at a tip must have a regular inertia; then the part beyond any block
+    has one.
     """
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 

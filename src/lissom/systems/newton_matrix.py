@@ -37,7 +37,7 @@ from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, replace_moved_columns, rows_from_sums
 from lissom.systems.couplings import add_coupling_stiffness, row_count
 from lissom.systems.derivative_sweeps import clear_attachments, inward_node
-from lissom.systems.loops import add_loop_stiffness
+from lissom.systems.loops import add_function_stiffness, add_loop_stiffness
 from lissom.systems.mass import add_armature_rows
 from lissom.systems.newton_blocks import (
     BlockMatrixStruct,
@@ -130,7 +130,8 @@ def newton_matrix_of(act: Acting) -> Any:
         add_armature_rows(t, b.x.width, i, c0, b.matrix)
         if may_have_loops() and row_count(t) > 0:
             add_coupling_stiffness(t, i, b.x.width, q, b.loops.force, b.matrix)
-            rows_from_sums(t, s, b.x, i, q, c1, b.sums.J, b.sums.J_R, b.loops)
+            add_function_stiffness(t, s, b.x, i, b.sums.J, b.loops.force, b.matrix)
+            rows_from_sums(t, s, b.x, i, q, v, c1, b.sums.J, b.sums.J_R, b.loops)
             if q.shape[1] != t.nv:
                 replace_moved_columns(t, s, b.x, i, b.sums.S, b.sums.S_T, b.loops)
 

@@ -22,7 +22,7 @@ from lissom.passes.scratch import ALL_TERMS, Scratch
 from lissom.passes.traversal import place_bases, project
 from lissom.systems.bordered import LoopRows
 from lissom.systems.couplings import add_coupling_forces
-from lissom.systems.loops import add_loop_wrenches
+from lissom.systems.loops import add_function_forces, add_loop_wrenches
 from lissom.systems.mass import add_armature_force
 
 
@@ -97,9 +97,10 @@ def residual_of(act: Acting) -> Any:
         magnitudes of channels."""
         channel_sizes(t, s, i, u)
         recursive_newton_euler(t, s, i, q, v, a, gravity, load, ALL_TERMS, add)
-        add_loop_wrenches(t, s, i, loops.force, loops.gap)
+        add_loop_wrenches(t, s, i, q, loops.force, loops.gap)
         project(t, s, i, tau)
         add_coupling_forces(t, s, i, q, loops.force, loops.gap, tau)
+        add_function_forces(t, s, i, loops.force, tau)
         force(t, s, i, q, v, ALL_TERMS, tau)
         add_armature_force(t, i, a, tau)
         subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
