@@ -8,14 +8,20 @@ import pytest
 import warp as wp
 
 import lissom as ls
-from lissom.lie.arrays import se3_exp, se3_log
+from lissom.lie.arrays import se3_Ad, se3_exp, se3_log
 from lissom.lie.native import shared_code
-from lissom.lie.types import EXPRESSIONS, PROGRAMS, RARE, kernel_options, mat3, vec3, vec6
+from lissom.lie.types import EXPRESSIONS, PROGRAMS, RARE, kernel_options, mat3, mat6, vec3, vec6
 from lissom.model.tables import TablesStruct, device_tables
 from lissom.robot.constraint_functions import JOINTS, RATES
 from lissom.robot.expression_programs import Operation, has_corners, jet, jet_of, linked, program
 from lissom.stepping.step_sizes import evaluate
-from lissom.systems.constraint_functions import put_function, put_function_bend
+from lissom.systems.constraint_functions import (
+    number_of_product,
+    put_function,
+    put_function_bend,
+    six_slopes,
+    turned_slopes,
+)
 from lissom.systems.couplings import program_jet
 
 TEXTS = ["sin(3*t)/2", "cos(t)**2", "tan(t/3)", "sinh(t) - cosh(2*t)", "tanh(t/2)", "exp(-t**2)", "log(1 + t**2)",
@@ -268,3 +274,40 @@ def test_functions_of_poses():
             assert rates @ D @ rates == pytest.approx(along(f, none), abs=1e-7)
             wanted = [(along(f, 1e-3 * e) - along(f, -1e-3 * e)) / 2e-3 for e in motions]
             np.testing.assert_allclose(T, wanted, atol=1e-4)
+
+
+def product_kernel(serves):
+    """One that multiplies by the derivatives D of a function."""
+
+    @wp.kernel(module="unique", module_options=kernel_options((*RARE, *serves)))
+    def run_products(t: TablesStruct, R: mat3, p: vec3, y: vec6, v: wp.array2d(dtype=wp.float64),
+                     values: wp.array2d(dtype=wp.float64), numbers: wp.array2d(dtype=wp.float64),
+                     slopes: wp.array(dtype=vec6), turned: wp.array(dtype=mat6)):  # fmt: skip
+        for j in range(9):
+            numbers[0, j] = number_of_product(t, 1, 1, j, y, v, 0, values)
+            numbers[1, j] = number_of_product(t, 1, 1, j, y, v, 1, values)
+        slopes[0] = six_slopes(t, 1, 1, 0, 7, 1, values)
+        slopes[1] = six_slopes(t, 1, 1, 8, 0, 0, values)
+        turned[0] = turned_slopes(t, 1, 1, R, p, values)
+
+    return run_products
+
+
+def test_products_with_derivatives_of_functions():
+    """number_of_product( multiplies D and Dᵀ by motions, six_slopes( takes parts of D, turned_slopes( D in the axes of
+    another frame; nothing where kernels serve no programs."""
+    model, rng = of_poses(), np.random.default_rng(1)
+    table = model.constraint_functions
+    g = se3_exp(np.array([0.4, -0.3, 0.8, 0.2, 0.5, -0.4]))
+    v, y, values = rng.normal(size=(2, 20)), rng.normal(size=6), rng.normal(size=(2, int(table.at[-1])))
+    D = values[1, table.at[1] + 19 : table.at[2]].reshape(9, 9)
+    Y, back = np.append(y, v[1, table.v[3:]]), np.linalg.inv(se3_Ad(g))
+    wanted = [np.stack([D @ Y, D.T @ Y]), np.stack([D[:6, 7], D[8, :6]]), (back.T @ D[:6, :6] @ back)[None]]
+    for made, factor in ((product_kernel((PROGRAMS,)), 1.0), (product_kernel(()), 0.0)):
+        out = [wp.zeros((2, 9), dtype=wp.float64, device="cpu"), wp.zeros(2, dtype=vec6, device="cpu"),
+               wp.zeros(1, dtype=mat6, device="cpu")]  # fmt: skip
+        given = [wp.array(x, device="cpu") for x in (v, values)]
+        inputs = [device_tables(model), mat3(g[:3, :3]), vec3(g[:3, 3]), vec6(y), *given, *out]
+        wp.launch(made, dim=1, inputs=inputs, device="cpu")
+        for found, expected in zip(out, wanted):
+            np.testing.assert_allclose(found.numpy(), factor * expected, rtol=1e-12, atol=1e-12)

@@ -182,12 +182,20 @@ LISSOM_INLINE jet<A> run_program(const int* step, const double* numbers, F&& var
     return stack[0];
 }
 
+// Directions a of a jet: a register on CPUs; one on GPUs, whose compiler would spend as long on each of eight.
+#if defined(__CUDACC__) || defined(__CUDA_ARCH__)
+typedef double directions;
+#else
+typedef block directions;
+#endif
+enum { DIRECTIONS = sizeof(directions) / sizeof(double) };
+
 // The jet of function f of systems/constraint_functions at the pose (R, p) of A in B. Direction b is the motion y: the
-// twist of A in B, then rates of joints. The eight directions a are the motions of (2) from `first` on, before b in time.
+// twist of A in B, then rates of joints. The directions a are the motions of (2) from `first` on, before b in time.
 // A point or axis x moves by Y x = w × x (+ u), so that x_b = Y x, x_bb = Y Y x, and for each motion E before it
 // x_a = E x, x_ab = w × E x, x_abb = w × (w × E x). The jet of the rate of p is that of p along b, one order lower.
 template <int ROOM, int RATE, int JOINT, typename T>
-LISSOM_CALLED jet<block> function_jet(
+LISSOM_CALLED jet<directions> function_jet(
     const T& t, int f, const mat3& R, const vec3& p, const double* q, const double* y, int first
 ) {
     const auto& c = t.constraint_functions;
@@ -196,8 +204,8 @@ LISSOM_CALLED jet<block> function_jet(
         for (int e = 0; e < 3; ++e)
             out[e] = w[(e + 1) % 3] * x[(e + 2) % 3] - w[(e + 2) % 3] * x[(e + 1) % 3];
     };
-    return run_program<block, ROOM>(c.code.data + 2 * c.start.data[f], c.numbers.data, [&](int variable) {
-        jet<block> z = {};
+    return run_program<directions, ROOM>(c.code.data + 2 * c.start.data[f], c.numbers.data, [&](int variable) {
+        jet<directions> z = {};
         double *a = (double*)&z.a, *ab = (double*)&z.ab, *abb = (double*)&z.abb;
         if (variable >= JOINT) {
             const int e = (variable - JOINT) / 2, lane = 6 + e - first;
@@ -207,7 +215,7 @@ LISSOM_CALLED jet<block> function_jet(
             }
             z.f = q[q_of[e]];
             z.b = y[6 + e];
-            if (lane >= 0 && lane < 8)
+            if (lane >= 0 && lane < DIRECTIONS)
                 a[lane] = 1.0;
             return z;
         }
@@ -227,7 +235,7 @@ LISSOM_CALLED jet<block> function_jet(
         z.f = is_rate ? x_b[r] : x[r];
         z.b = is_rate ? x_bb[r] : x_b[r];
         z.bb = is_rate ? 0.0 : x_bb[r];
-        for (int lane = 0; lane < 8 && first + lane < 6; ++lane) {
+        for (int lane = 0; lane < DIRECTIONS && first + lane < 6; ++lane) {
             const int motion = first + lane;
             double unit[3] = {}, x_a[3] = {}, x_ab[3], x_abb[3];
             unit[motion % 3] = 1.0;
@@ -288,10 +296,10 @@ LISSOM_INLINE void put_function(
     to[0] = 0.0;
     for (int j = 0; j < m; ++j) {
         y[j] = 1.0;
-        for (int first = 0; first < m; first += 8) {
+        for (int first = 0; first < m; first += DIRECTIONS) {
             const auto z = function_jet<DEPTH, FIRST_RATE, FIRST_JOINT>(t, f, R, p, row(q, i), y, first);
             const double* slopes = is_rate ? (const double*)&z.a : (const double*)&z.ab;
-            for (int k = 0; k < 8 && first + k < m; ++k)
+            for (int k = 0; k < DIRECTIONS && first + k < m; ++k)
                 to[1 + 2 * m + j * m + first + k] = slopes[k];
             to[1 + j] = is_rate ? z.f : z.b;
             if (!is_rate)
@@ -313,10 +321,10 @@ LISSOM_INLINE void put_function_bend(
     double y[6 + MOST_JOINTS] = {};
     for (int j = 0; j < m; ++j)
         y[j] = j < 6 ? twist[j] : row(v, i)[c.v.data[c.term_start.data[f] + j - 6]];
-    for (int first = 0; first < m; first += 8) {
+    for (int first = 0; first < m; first += DIRECTIONS) {
         const auto z = function_jet<DEPTH, FIRST_RATE, FIRST_JOINT>(t, f, R, p, row(q, i), y, first);
         const double* slopes = c.is_rate.data[f] ? (const double*)&z.ab : (const double*)&z.abb;
-        for (int k = 0; k < 8 && first + k < m; ++k)
+        for (int k = 0; k < DIRECTIONS && first + k < m; ++k)
             to[1 + m + first + k] = slopes[k];
     }
 #endif
