@@ -13,9 +13,10 @@ import lissom as ls
 jnp = pytest.importorskip("jax.numpy")
 STEPS, DT = 16, 4e-3
 # Steps of differences by q0, by v0 and by the inputs, at which errors of fourth order and of rounding are about equal.
+# Where a tendon becomes slack, they are so short that all take the same steps by implicit Euler.
 ROBOTS = {
     "free": (1e-4, 3e-4, 3e-4),
-    "pulled": (3e-5, 1e-3, 1e-4),
+    "pulled": (3e-6, 1e-3, 1e-4),
     "touching": (1e-5, 1e-3, 1e-3),
     "looped": (1e-3, 1e-1, 1e-1),
     "block": (1e-4, 1e-3, 1e-3),

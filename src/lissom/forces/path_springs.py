@@ -38,7 +38,7 @@ from lissom.forces.tendons import (
     wrapped_piece,
     wrapped_response,
 )
-from lissom.forces.term import Term, couple_one_way, put_spring
+from lissom.forces.term import SPRING, Term, couple_one_way, put_spring
 from lissom.lie import so3
 from lissom.lie.se3 import adbar_matrix
 from lissom.lie.types import mat6, vec6
@@ -196,7 +196,7 @@ def measure_path_springs(t: Tables, s: Scratch, rows: TermRows, i: int, out: Mat
     """`measure` of all springs along paths, whose coordinates are their lengths."""
     for e in range(rows.index.shape[0]):
         T, by_length, by_rate, length, rate = path_tension(t, s, rows, i, e, law)
-        put_spring(out, i, row + e, T, length, rate, by_length, by_rate, so3.ONE, so3.ZERO)
+        put_spring(out, i, row + e, T, length, rate, by_length, by_rate, so3.ONE, SPRING)
 
 
 TERM = Term(

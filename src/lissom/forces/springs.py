@@ -42,7 +42,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.contact import SHORT, contact_response, pose_of, projector, put_response, twist_of, wrench_at_origin
-from lissom.forces.term import Term, put_spring, switch_of
+from lissom.forces.term import SPRING, STOP, Term, put_spring, switch_of
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6, vec8
 from lissom.model.model import Model
@@ -403,8 +403,8 @@ def _bound_to_joints(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
             N, N_x, N_rate = stops_of(rows, e, x, v[i, j])
             f, f_x, f_rate = law_of(rows, e, x, v[i, j], law)
             size = so3.ONE / inverse_scale[j]
-            put_spring(out, i, row + 2 * e, N, x, v[i, j], N_x, N_rate, size, so3.ONE)
-            put_spring(out, i, row + 2 * e + 1, f - N, x, v[i, j], f_x - N_x, f_rate - N_rate, size, so3.ZERO)
+            put_spring(out, i, row + 2 * e, N, x, v[i, j], N_x, N_rate, size, STOP)
+            put_spring(out, i, row + 2 * e + 1, f - N, x, v[i, j], f_x - N_x, f_rate - N_rate, size, SPRING)
         return row + 2 * rows.index.shape[0]
 
     return {**bound_to_coordinates(place, law, law_of), "energy": energy, "measure": measure}
@@ -526,8 +526,8 @@ def _bound_to_couplings(place: Any) -> dict[str, Any]:
             rate = coupled_sum(rows, e, i, 1, v)
             N, N_x, N_rate = stops_of(rows, e, x, rate)
             f, f_x = spring_of(rows, e, x - rows.number[e, 5], no_law_of_user)
-            put_spring(out, i, row + 2 * e, N, x, rate, N_x, N_rate, so3.ONE, so3.ONE)
-            put_spring(out, i, row + 2 * e + 1, f, x, rate, f_x, so3.ZERO, so3.ONE, so3.ZERO)
+            put_spring(out, i, row + 2 * e, N, x, rate, N_x, N_rate, so3.ONE, STOP)
+            put_spring(out, i, row + 2 * e + 1, f, x, rate, f_x, so3.ZERO, so3.ONE, SPRING)
         return row + 2 * rows.index[0, 0]
 
     return {"force": force, "stiffen": stiffen, "change": change, "energy": energy, "measure": measure}
@@ -663,7 +663,7 @@ def measure_springs(t: Tables, s: Scratch, rows: TermRows, i: int, out: Matrix, 
     """`measure` of all springs, whose coordinates are their lengths."""
     for j in range(t.springs.node.shape[0]):
         x = spring_state(t, s, rows, i, j, law)
-        put_spring(out, i, row + j, x.tension, x.length, -wp.dot(x.n, x.u), x.by_length, x.by_rate, so3.ONE, so3.ZERO)
+        put_spring(out, i, row + j, x.tension, x.length, -wp.dot(x.n, x.u), x.by_length, x.by_rate, so3.ONE, SPRING)
 
 
 @wp.func

@@ -61,7 +61,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.forces.contact import SHORT
-from lissom.forces.term import PLACE, SPRING_NUMBERS, Term, couple_nodes, put_spring
+from lissom.forces.term import SPRING_NUMBERS, STIFFNESS, TAUT_FROM, TENDON, Term, couple_nodes, put_spring
 from lissom.forces.wrapping import PathLength, path_round
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
@@ -564,26 +564,23 @@ def measure_tendons(
     t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, u: Matrix, inverse_scale: wp.array(dtype=wp.float64),
     out: Matrix, row: int,
 ) -> int:  # fmt: skip
-    """`measure` of elastic tendons, whose coordinates are their lengths with the lengths that are pulled in. Overwrites
-    node.F and deforming.inertial in s."""
-    if may_have_elastic_tendons() and t.spools.channel.shape[0] > 0:
-        channel_sizes(t, s, i, u)
+    """`measure` of elastic tendons, whose coordinates are their lengths. Overwrites node.F and deforming.inertial in
+    s."""
+    if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
             c = t.spools.channel[e]
-            x = path_length(t, s, i, c, q) + s.channel.size[i, c]
-            put_spring(out, i, row + e, so3.ZERO, x, so3.ZERO, so3.ZERO, so3.ZERO, so3.ONE, so3.ZERO)
-        put_elastic_tensions(t, s, i, q)
-        for e in range(t.spools.channel.shape[0]):
-            c = t.spools.channel[e]
-            rate = wp.float64(0.0)
             tendon_row(t, s, i, c, q)
+            rate = wp.float64(0.0)
             for j in range(t.nv):
                 rate -= s.channel.row[i, j] * v[i, j]  # power of a unit tension
-            T = s.channel.size[i, c]
-            k = wp.where(T > so3.ZERO, t.spools.stiffness[e], so3.ZERO)
-            put_spring(
-                out, i, row + e, T, out[i, (row + e) * SPRING_NUMBERS + PLACE], rate, k, so3.ZERO, so3.ONE, so3.ZERO
-            )
+            pulled = wp.float64(0.0)
+            for j in range(u.shape[1]):
+                pulled += t.channels.gain[c, j] * u[i, j]
+            length = path_length(t, s, i, c, q)
+            put_spring(out, i, row + e, so3.ZERO, length, rate, so3.ZERO, so3.ZERO, so3.ONE, TENDON)
+            at = (row + e) * SPRING_NUMBERS
+            out[i, at + TAUT_FROM] = t.spools.slack[e] - pulled
+            out[i, at + STIFFNESS] = t.spools.stiffness[e]
     return row + t.spools.channel.shape[0]
 
 

@@ -43,9 +43,11 @@ from lissom.passes.features import may_have_couplings
 from lissom.passes.scratch import NodeChange, Scratch
 
 # Numbers of a spring in a row of `measure`: its force f, which pulls its coordinate x down, x, ẋ, ∂f/∂x, ∂f/∂ẋ; the
-# natural size of x, 1 for a length [m] or an angle; and whether it is a stop
-FORCE, PLACE, PLACE_RATE, SLOPE, DAMPING, SIZE, IS_STOP = range(7)
-SPRING_NUMBERS = 7
+# natural size of x, 1 for a length [m] or an angle; and its kind. An elastic tendon has the x at which its present
+# inputs make it taut, and its stiffness when taut, too
+FORCE, PLACE, PLACE_RATE, SLOPE, DAMPING, SIZE, KIND, TAUT_FROM, STIFFNESS = range(9)
+SPRING_NUMBERS = 9
+SPRING, STOP, TENDON = range(3)  # kinds
 
 ONE_WAY = wp.constant(wp.int32(2))  # is_damped of a coupling that acts on node a alone
 
@@ -91,7 +93,7 @@ def switch_of(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any]
 @wp.func
 def put_spring(
     out: Matrix, i: int, row: int, f: wp.float64, x: wp.float64, rate: wp.float64, slope: wp.float64,
-    damping: wp.float64, size: wp.float64, is_stop: wp.float64,
+    damping: wp.float64, size: wp.float64, kind: int,
 ):  # fmt: skip
     """Write a spring to a row of `measure`."""
     at = row * SPRING_NUMBERS
@@ -101,7 +103,7 @@ def put_spring(
     out[i, at + SLOPE] = slope
     out[i, at + DAMPING] = damping
     out[i, at + SIZE] = size
-    out[i, at + IS_STOP] = is_stop
+    out[i, at + KIND] = wp.float64(kind)
 
 
 @wp.func

@@ -25,9 +25,22 @@ import math
 
 import warp as wp
 
-from lissom.forces.term import DAMPING, FORCE, IS_STOP, PLACE, PLACE_RATE, SIZE, SLOPE, SPRING_NUMBERS
+from lissom.forces.term import (
+    DAMPING,
+    FORCE,
+    KIND,
+    PLACE,
+    PLACE_RATE,
+    SIZE,
+    SLOPE,
+    SPRING_NUMBERS,
+    STIFFNESS,
+    STOP,
+    TAUT_FROM,
+    TENDON,
+)
 from lissom.lie import so3
-from lissom.stepping.contact_search import ContactRows
+from lissom.stepping.contact_search import ContactRows, Rows
 
 CHANGE = wp.constant(wp.float64(0.5))  # of the force in (1)
 CHANGE_OF_STIFFNESS = wp.constant(wp.float64(0.1))
@@ -41,15 +54,35 @@ def differs(now: wp.float64, before: wp.float64, part: wp.float64) -> bool:
 
 
 @wp.func
+def force_in(rows: Rows, m: ContactRows, i: int, at: int) -> wp.float64:
+    """f of the spring whose numbers begin in column `at`, at the end of a step whose springs are `rows`. An elastic
+    tendon has the inputs of the present stage at both ends: they may jump where a step begins."""
+    if m.spring_end[i, at + KIND] == wp.float64(TENDON):
+        stretch = rows[i, at + PLACE] - m.spring_end[i, at + TAUT_FROM]
+        return m.spring_end[i, at + STIFFNESS] * wp.max(stretch, so3.ZERO)
+    return rows[i, at + FORCE]
+
+
+@wp.func
+def slope_in(rows: Rows, m: ContactRows, i: int, at: int) -> wp.float64:
+    """k of the same spring."""
+    if m.spring_end[i, at + KIND] == wp.float64(TENDON):
+        is_taut = rows[i, at + PLACE] > m.spring_end[i, at + TAUT_FROM]
+        return wp.where(is_taut, m.spring_end[i, at + STIFFNESS], so3.ZERO)
+    return rows[i, at + SLOPE]
+
+
+@wp.func
 def spring_differs(m: ContactRows, i: int, at: int) -> bool:
     """(1) for the spring whose numbers begin in column `at`."""
-    forces = differs(m.spring_end[i, at + FORCE], m.spring_start[i, at + FORCE], CHANGE)
-    begins = m.spring_start[i, at + FORCE] == so3.ZERO and m.spring_start[i, at + SLOPE] == so3.ZERO
-    ends = m.spring_end[i, at + FORCE] == so3.ZERO and m.spring_end[i, at + SLOPE] == so3.ZERO
-    is_one_sided = begins or ends or m.spring_end[i, at + IS_STOP] != so3.ZERO
-    k = m.spring_end[i, at + SLOPE]
-    before = m.spring_start[i, at + SLOPE]
-    return forces and is_one_sided and differs(k, before, CHANGE_OF_STIFFNESS)
+    f = force_in(m.spring_end, m, i, at)
+    k = slope_in(m.spring_end, m, i, at)
+    before = force_in(m.spring_start, m, i, at)
+    k_before = slope_in(m.spring_start, m, i, at)
+    begins = before == so3.ZERO and k_before == so3.ZERO
+    ends = f == so3.ZERO and k == so3.ZERO
+    is_one_sided = begins or ends or m.spring_end[i, at + KIND] == wp.float64(STOP)
+    return is_one_sided and differs(f, before, CHANGE) and differs(k, k_before, CHANGE_OF_STIFFNESS)
 
 
 @wp.func
@@ -65,7 +98,7 @@ def jump_of_springs(m: ContactRows, i: int) -> wp.float64:
     for e in range(spring_count(m)):
         at = e * SPRING_NUMBERS
         if spring_differs(m, i, at):
-            df = m.spring_end[i, at + FORCE] - m.spring_start[i, at + FORCE]
+            df = force_in(m.spring_end, m, i, at) - force_in(m.spring_start, m, i, at)
             jump += so3.HALF * wp.abs(df * (m.spring_end[i, at + PLACE] - m.spring_start[i, at + PLACE]))
     return jump
 
@@ -90,10 +123,10 @@ def energy_of_springs(m: ContactRows, i: int, h: wp.float64, slow: wp.float64):
     stored = wp.float64(0.0)
     for e in range(spring_count(m)):
         at = e * SPRING_NUMBERS
-        before = wp.abs(m.spring_start[i, at + FORCE])
-        now = wp.abs(m.spring_end[i, at + FORCE])
-        k_before = m.spring_start[i, at + SLOPE]
-        k_now = m.spring_end[i, at + SLOPE]
+        before = wp.abs(force_in(m.spring_start, m, i, at))
+        now = wp.abs(force_in(m.spring_end, m, i, at))
+        k_before = slope_in(m.spring_start, m, i, at)
+        k_now = slope_in(m.spring_end, m, i, at)
         most = so3.ZERO
         if k_before > so3.ZERO:
             most = so3.HALF * before * before / k_before
