@@ -569,6 +569,7 @@ def measure_tendons(
     if may_have_elastic_tendons():
         for e in range(t.spools.channel.shape[0]):
             c = t.spools.channel[e]
+            length = path_length(t, s, i, c, q)  # evaluates B of pulls, too
             tendon_row(t, s, i, c, q)
             rate = wp.float64(0.0)
             for j in range(t.nv):
@@ -576,7 +577,6 @@ def measure_tendons(
             pulled = wp.float64(0.0)
             for j in range(u.shape[1]):
                 pulled += t.channels.gain[c, j] * u[i, j]
-            length = path_length(t, s, i, c, q)
             put_spring(out, i, row + e, so3.ZERO, length, rate, so3.ZERO, so3.ZERO, so3.ONE, TENDON)
             at = (row + e) * SPRING_NUMBERS
             out[i, at + TAUT_FROM] = t.spools.slack[e] - pulled
