@@ -6,6 +6,7 @@ import dataclasses
 
 import families
 import numpy as np
+from touching_robots import moved
 
 import lissom as ls
 from lissom.robot.shapes import Shape
@@ -136,3 +137,23 @@ def everything():
     flow = ls.Expression(["sin(t)", "0", "0"], "t")
     robot.set_fluid(998.0, current=flow, default=ls.Hydrodynamics(lift=0.3), links=felt)
     return robot
+
+
+def on_a_table(robot):
+    """A robot attached to a free table, off its centre, with "a_" before its names."""
+    big = ls.Robot("big")
+    big.add_link("table", ls.RigidBody(5.0, inertia=(1.0, 1.0, 1.0)), ls.JointFree())
+    big.attach(robot, "table", moved(0.1, 0.2, 0.3), prefix="a_")
+    return big
+
+
+def assert_same_rows_on_a_table(big, robot):
+    """Constraint rows of a robot `on_a_table`, at a random state of both, are those of the robot alone."""
+    model, own = big.build(), robot.build()
+    rng = np.random.default_rng(0)
+    q = ls.integrate(own, own.neutral(), 0.3 * rng.normal(size=own.nv))
+    table = ls.integrate(model, model.neutral(), np.append(rng.normal(size=6), np.zeros(own.nv)))[:7]
+    both = np.append(table, q)
+    np.testing.assert_allclose(ls.loop_residual(model, both), ls.loop_residual(own, q), atol=1e-13)
+    A, B = ls.constraint_jacobian(model, both), ls.constraint_jacobian(own, q)
+    np.testing.assert_allclose(A[:, 6:], B, atol=1e-13)
