@@ -684,6 +684,16 @@ def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
 
 
 @wp.func
+def ball_place(t: Tables, s: Scratch, i: int, e: int) -> vec3:
+    """Centre of the ball of pair e in the frame of its obstacle's node."""
+    ball = t.contacts.pair[e, 0]
+    node = t.contacts.obstacle_node[t.contacts.pair[e, 1]]
+    origin = origin_between(t, s, i, t.contacts.ball_node[ball], node)
+    R, p = pose_of(s, i, node, origin)
+    return wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p)
+
+
+@wp.func
 def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
     """Pose of the frame of an obstacle in the base frame."""
     R, p = pose_of(s, i, t.contacts.obstacle_node[obstacle], origin)
@@ -756,17 +766,23 @@ def renew_near(t: Tables, s: Scratch, i: int):
 
 
 @wp.func
-def finds_open(t: Tables, s: Scratch, i: int, j: int) -> bool:
-    """Whether near pair j is open; then stores its gap, or a lower bound, and no force. A pair is surely open if
-    neither of its sides has moved far enough to meet the other one. Only pairs without a force at the last evaluation
-    are looked at, so that a pair in contact is not evaluated twice."""
-    left = s.near.room[i, j] - so3.TWO * s.near.moved[i]
+def note_if_open(t: Tables, s: Scratch, i: int, j: int) -> bool:
+    """Store the gap of near pair j, or a lower bound, and no force, if the pair is open. Returns whether it is. A pair
+    is surely open if neither of its sides has moved far enough to meet the other one, or if its ball has not moved far
+    enough relative to the obstacle. Only pairs without a force at the last evaluation are looked at, so that a pair in
+    contact is not evaluated twice."""
+    room = s.near.room[i, j]
+    left = room - so3.TWO * s.near.moved[i]
     if left <= so3.ZERO:
         if s.near.push[i, j] != so3.ZERO:
             return False
-        left = gap_of_pair(t, s, i, s.near.pair[i, j])
-        if left < so3.ZERO:
-            return False
+        e = s.near.pair[i, j]
+        if room > so3.ZERO:
+            left = room - wp.length(ball_place(t, s, i, e) - s.near.place[i, j])
+        if not (left > so3.ZERO):
+            left = gap_of_pair(t, s, i, e)
+            if left < so3.ZERO:
+                return False
     s.near.gap[i, j] = left
     s.near.push[i, j] = so3.ZERO
     return True
@@ -821,6 +837,15 @@ def room_of(t: Tables, e: int, roams: bool, gap: wp.float64) -> wp.float64:
     return wp.where(is_rare_shape(t.contacts.obstacle_kind[t.contacts.pair[e, 1]]), so3.HALF * gap, gap)
 
 
+@wp.func
+def listed_place(t: Tables, s: Scratch, i: int, e: int) -> vec3:
+    """`place` of scratch memory for pair e: a cell, and a ball that rolls inside an ellipsoid, have none."""
+    ball = t.contacts.pair[e, 0]
+    if t.contacts.ball_radius[ball] == so3.ZERO or rolls_inside(t, ball):
+        return vec3(NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER)
+    return ball_place(t, s, i, e)
+
+
 @wp.func(inline=False)
 def list_near(t: Tables, s: Scratch, i: int):
     """Make the list of near pairs: those within the margin, and all pairs whose obstacle is an unbounded shape on a
@@ -838,6 +863,7 @@ def list_near(t: Tables, s: Scratch, i: int):
                     if count < capacity:
                         s.near.pair[i, count] = e
                         s.near.room[i, count] = room_of(t, e, roams, gap)
+                        s.near.place[i, count] = listed_place(t, s, i, e)
                     count += 1
     if count > capacity:
         s.status[i] = STATUS_TOO_MANY_PAIRS
@@ -996,7 +1022,7 @@ def update_anchors(t: Tables, s: Scratch, i: int):
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         sticks = wp.int32(0)
-        if not finds_open(t, s, i, j):
+        if not note_if_open(t, s, i, j):
             x = contact_of(t, s, i, e)
             put_push(s, i, j, x)
             if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
@@ -1020,7 +1046,7 @@ def add_contacts(t: Tables, s: Scratch, i: int):
     """Subtract the wrenches of contacts from F of both nodes of each pair. Stores `gap` and `push` of s.near."""
     renew_near(t, s, i)
     for j in range(s.near.count[i]):
-        if not finds_open(t, s, i, j):
+        if not note_if_open(t, s, i, j):
             add_contact(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
 
 

@@ -104,7 +104,7 @@ def _contact_state(model: Model, batch: int) -> Near:
     world, near = model.contacts, Near()
     count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
-    sizes = dict.fromkeys(("pair", "room", "gap", "push", "made_pair", "made_push"), world.capacity)
+    sizes = dict.fromkeys(("pair", "room", "place", "gap", "push", "made_pair", "made_push"), world.capacity)
     sizes |= {"listed_position": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "radius": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}

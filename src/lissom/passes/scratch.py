@@ -58,20 +58,23 @@ class NodeState:
 class Near:
     """Near pairs of contacts, and couplings of nodes.
 
-    pair, count: list of near pairs and its length, −1 before the first list. listed_position: positions of the balls
-    when the list was made. room: gap of each near pair then [m]; zero if its obstacle is unbounded. moved: how far the
-    farthest of the balls that are watched has moved since [m]. lists: number of lists made so far. is_swept: whether
-    only near pairs may have anchors. centre, radius: of each cluster of balls, in the world. coupled: number of coupled
-    pairs of nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact. is_damped: whether D is not
-    zero; 2 if only node a is acted on. N: derivative of the wrench of each node by its own twist. gap, push: of each
-    near pair at the last evaluation of contacts, the distance of the surfaces [m] and the normal force [N]. made_pair,
-    made_push, made_count: pairs in contact, their forces and their number at the last matrix of a step.
+    pair, count: list of near pairs and its length, −1 before the first list. listed_position: positions of the
+    balls when the list was made. room: gap of each near pair then [m]; zero if its obstacle is unbounded. place: of
+    its ball in the frame of the obstacle's node then; NaN if a rotation changes the gap, too. moved: how far the
+    farthest of the balls that are watched has moved since [m]. lists: number of lists made so far. is_swept:
+    whether only near pairs may have anchors. centre, radius: of each cluster of balls, in the world. coupled:
+    number of coupled pairs of nodes. a, b: their nodes. K, D, bar: their K, N and W̄ of (9), (10) of contact.
+    is_damped: whether D is not zero; 2 if only node a is acted on. N: derivative of the wrench of each node by its
+    own twist. gap, push: of each near pair at the last evaluation of contacts, the distance of the surfaces [m] and
+    the normal force [N]. made_pair, made_push, made_count: pairs in contact, their forces and their number at the
+    last matrix of a step.
     """
 
     pair: wp.array2d(dtype=wp.int32)
     count: wp.array(dtype=wp.int32)
     listed_position: wp.array2d(dtype=vec3)
     room: wp.array2d(dtype=wp.float64)
+    place: wp.array2d(dtype=vec3)
     moved: wp.array(dtype=wp.float64)
     lists: wp.array(dtype=wp.int32)
     is_swept: wp.array(dtype=wp.int32)

@@ -17,8 +17,8 @@ import warp as wp
 from lissom.forces.contact import (
     ContactLaw,
     contact_of,
-    finds_open,
     list_near,
+    note_if_open,
     put_push,
     renew_near,
     touching_centre,
@@ -261,7 +261,7 @@ def evaluate_contacts(t: Tables, s: Scratch, x: StepRows, i: int):
     put_motion(t, s, i, x.q, x.v, x.a)
     renew_near(t, s, i)
     for j in range(s.near.count[i]):
-        if not finds_open(t, s, i, j):
+        if not note_if_open(t, s, i, j):
             put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
 
 

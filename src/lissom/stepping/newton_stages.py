@@ -35,8 +35,11 @@ that stop there are accepted too.
 Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step. The residuals
 of r in their rows are the forces λ of the motion. Mathew 2025 (45) prescribes the position only, and the scheme
 determines the acceleration. After a change of the step size this acceleration is of first order; with Newmark's ¼ and ½
-its error grows with t and does not decrease with h. Newton's matrix is reused from step to step while the step size is
-constant and the iteration contracts.
+its error grows with t and does not decrease with h.
+
+Newton's matrix is reused from step to step while the step size is constant and the iteration contracts. It is replaced
+when the changes that it has cost beyond two a stage would have paid for a new one. (A matrix made in an impact is good
+enough to be kept for hundreds of steps at rest, with twice as many evaluations in each.)
 
 The error of a step is estimated from the values of its stages:
 
@@ -101,6 +104,7 @@ from lissom.stepping.step_rows import (
     DAMPS,
     ERROR,
     EVALUATIONS,
+    EXTRA,
     FIRST_ERROR,
     FIRST_STAGE,
     FOLLOWS_RATES,
@@ -229,6 +233,9 @@ ACCEPT_SLOW = wp.constant(30)  # stages that accept a slow iteration, after one 
 MOST_ITERATIONS = wp.constant(12)
 ROUNDING = wp.constant(wp.float64(1e-13))  # below this size, rounding errors may prevent a change from shrinking
 ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a remaining error of this size may be a rounding error
+NEARLY_AT_REST = wp.constant(wp.float64(1e-10))  # largest move in a step of a robot for which it is small enough
+ENOUGH = wp.constant(2)  # changes of a stage with a good matrix
+WORTH = wp.constant(wp.float64(4.0))  # changes beyond these that cost as much as a matrix
 EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a reused matrix allows
 POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
@@ -328,6 +335,8 @@ def begin_stage(
     move_configuration(t, i, x.start, x.move, x.q)
     if wp.abs(x.notes[i, C1] - x.notes[i, REUSED_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
         e.counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
+    if x.notes[i, EXTRA] >= WORTH:
+        e.counts[i, HAS_MATRIX] = 0
     if e.counts[i, NEW_FIRST] > 1:
         e.counts[i, HAS_MATRIX] = 0
         e.counts[i, NEW_FIRST] = e.counts[i, NEW_FIRST] - 1
@@ -482,6 +491,7 @@ def make_matrix(
     x.notes[i, MADE_HERE] = so3.ONE
     note_matrix(s, i)
     x.notes[i, REUSED_C1] = x.notes[i, C1]
+    x.notes[i, EXTRA] = so3.ZERO
     if x.notes[i, TRIES_REUSE] != so3.ZERO:
         if c.share >= so3.ZERO:
             e.counts[i, NEW_FIRST] = wp.where(e.counts[i, NEW_FIRST] == 0, 1, AVOID_REUSE)
@@ -607,6 +617,7 @@ def part_after_change(
         if wp.max(independent_error, dependent_error) <= so3.ONE:
             if x.notes[i, TRIES_REUSE] != so3.ZERO:
                 counts[i, NEW_FIRST] = 0
+                x.notes[i, EXTRA] = x.notes[i, EXTRA] + wp.float64(wp.max(iteration - ENOUGH, 0))
             return CONVERGED
         if independent_error <= so3.ONE:
             counts[i, HAS_MATRIX] = 0  # the independent rows have changed
@@ -658,8 +669,8 @@ def is_converged(
     most = NEWTON_SHARE * (c.atol + c.rtol * far)
     if c.share < so3.ZERO and c.follows_rates != so3.ZERO:
         most = wp.min(most, wp.max(allowed_error_of_rate(t, x, c, i), ROUNDING_LEFT))
-    if c.share >= so3.ZERO and far < ROUNDING and left <= ROUNDING_LEFT:
-        return True  # the robot is at rest
+    if c.share >= so3.ZERO and far < NEARLY_AT_REST and left <= ROUNDING_LEFT:
+        return True
     if left > most:
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
     if c.share < so3.ZERO or left <= wp.max(allowed_error(t, x, c, i), EPS * far):

@@ -46,14 +46,15 @@ SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 # Columns of `notes`, by instance: contraction; size of the last change; whether its matrix was made in this stage;
 # whether that of the next change is; whether a new matrix is needed; whether a reused one is tried first; number of the
 # iteration; number of unknowns; ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ; the ∂v/∂Δ of the present matrix; and the estimated error of the
-# step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the
-# change that is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was
-# damped. SLOPE, CUTS: r·δ of the last change, and the number of changes of which a part was taken back. With a feedback
-# law, the time at the end of the stage [s], and behind all columns the inputs that are added.
+# step in units of the tolerance. Of damped iterations: number of the start, 0 without damping; part of the change that
+# is tried, 0 before one is; size of the change, |r| and |e| before it; and whether a stage of this step was damped.
+# SLOPE, CUTS: r·δ of the last change, and the number of changes of which a part was taken back. EXTRA: number of
+# changes by the present matrix beyond ENOUGH of each stage that reused it. With a feedback law, the time at the end of
+# the stage [s], and behind all columns the inputs that are added.
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_REUSE, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, REUSED_C1 = range(12)
 ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
-TIME, SLOPE, CUTS = 19, 20, 21
-NOTES = ADDED = 22
+TIME, SLOPE, CUTS, EXTRA = 19, 20, 21, 22
+NOTES = ADDED = 23
 # Columns of `counts`: steps done, residuals, matrices; whether there is a matrix; number of next stages that make a
 # new matrix first (1: only the next one, if its reused matrix fails too); whether the extrapolated acceleration is the
 # better prediction; number of next stages that accept a slow iteration; damped steps; residuals of damped iterations;
