@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from robots import rod_chain
+from robots import rod_chain, seven_revolute_arm
 from run import in_kernel, smallest, state
 
 import lissom as ls
@@ -139,6 +139,15 @@ def simulations(name: str, model: ls.Model, u: Any, calibration: float) -> None:
               f"{motion.statistics.steps} steps, tip to {error:.1e} m{context}")  # fmt: skip
 
 
+def short_calls(model: ls.Model, dt: float = 2e-3) -> list[tuple[str, float]]:
+    """A step of a stepper, and calls that take one step [µs]."""
+    q, v, u = model.neutral(), np.zeros(model.nv), np.zeros(model.nu)
+    stepper = ls.Stepper(model, dt)
+    return [("Stepper.step", smallest(lambda: stepper.step(u))),
+            ("simulate of one step", smallest(lambda: ls.simulate(model, dt, q, v, u, dt=dt))),
+            ("rollout of one step", smallest(lambda: ls.rollout(model, q, v, u[None], dt=dt)))]  # fmt: skip
+
+
 def main() -> None:
     """Print one table."""
     buffers.MIN_INSTANCES_PER_THREAD = 10**9  # one launch, so one core
@@ -161,6 +170,11 @@ def main() -> None:
     for label, micro in (("step of the CDM with a new matrix", fresh), ("step of the CDM with a kept matrix", old),
                          ("full Newton iteration of the CDM", iteration)):  # fmt: skip
         print(f"{label:48s}{micro:9.2f}{micro / calibration:15.2f}")
+    for name, model in (("7R arm", seven_revolute_arm()), ("chain", chain)):
+        rows = short_calls(model)
+        for label, micro in rows:
+            more = f"   {micro / rows[0][1]:.1f} steps" if label != rows[0][0] else ""
+            print(f"{f'{label}, {name}':48s}{micro:9.2f}{micro / calibration:15.2f}{more}")
     tensions = np.random.default_rng(0).uniform(0.0, 100.0, (1000, cdm.nu))
     seconds, found = best_of(lambda: ls.solve_statics(cdm, tensions))
     print(f"{'mean of 1000 random statics of the CDM':48s}{1e3 * seconds:9.2f}{1e3 * seconds / calibration:15.2f}   "

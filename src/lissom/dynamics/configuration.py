@@ -81,9 +81,10 @@ def quaternion_joints(model: Model) -> list[tuple[int, int, bool]]:
 
 def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     """q with its quaternions scaled to unit length."""
-    q = q.copy()
-    for at, _, _ in quaternion_joints(model):
-        q[..., at : at + 4] /= np.linalg.norm(q[..., at : at + 4], axis=-1, keepdims=True)
+    q, joints = q.copy(), quaternion_joints(model)
+    if joints:
+        parts = np.array([at for at, _, _ in joints])[:, None] + np.arange(4)
+        q[..., parts] /= np.linalg.norm(q[..., parts], axis=-1, keepdims=True)
     return q
 
 

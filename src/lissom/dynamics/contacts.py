@@ -248,6 +248,8 @@ def _at_state(model: Model, q: np.ndarray) -> Workspace:
 
 def largest_depths(models: list[Model], motions: list[np.ndarray]) -> np.ndarray:
     """Largest depth of a contact in each of n motions with states (times, nq), of as many models, (n,) [m]."""
+    if not len(models[0].contacts.pair):
+        return np.zeros(len(models))
     if any(one is not models[0] for one in models):
         return np.array([largest_depth(one, q) for one, q in zip(models, motions)])
     depth = _depths(models[0], np.concatenate(motions))
@@ -415,6 +417,8 @@ class Compression(NamedTuple):
 
 def compressions(model: Model, q: np.ndarray) -> list[Compression]:
     """The pairs in contact at rest in one configuration (nq,)."""
+    if not len(model.contacts.pair):
+        return []
     rows, world = _contact_rows(model, q, None), model.contacts
     numbers = rows[:, 0].astype(int)
     energy = (rows[:, 5:8] * rows[:, 8:11]).sum(axis=1) * rows[:, 1] / (1.0 + world.law[world.pair[numbers, 2], 1])

@@ -110,7 +110,11 @@ def _shared(present: Present, kinds: tuple[str, ...]) -> tuple[Present, tuple[st
 
 def _present(model: Model) -> Present:
     """The places in TERMS of the terms of a model, and their users' functions."""
-    return tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model))
+
+    def found() -> Present:
+        return tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model))
+
+    return model.cached(("terms",), found)
 
 
 def no_terms(model: Model) -> Acting:
@@ -368,4 +372,4 @@ def _measure_both(first: Any, second: Any, _flag: Any) -> Any:
 
 def spring_count(model: Model) -> int:
     """Number of rows that `measure` writes for a model."""
-    return sum(TERMS[k].springs(model) for k, _ in _present(model))
+    return model.cached(("springs",), lambda: sum(TERMS[k].springs(model) for k, _ in _present(model)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
@@ -275,7 +276,7 @@ class Contacts:
         """Whether a contact has friction with anchors."""
         return bool(self.sticking)
 
-    @property
+    @cached_property
     def sticking(self) -> tuple[str, ...]:
         """Names of the contacts that have friction with anchors."""
         return tuple(dict.fromkeys(name for name, law in zip(self.names, self.law) if law[3] > 0.0 and law[5] > 0.0))

@@ -116,13 +116,13 @@ class StepSchedule:
         stops = times[1:] if times is not None else np.array([duration])
         samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
         samples = _snapped(samples, stops, SAME_TIME * duration)
-        self.dt, self.stops = dt, np.union1d(samples, stops)
+        self.dt, self.stops = dt, np.union1d(samples, stops) if len(samples) else stops
         self.starts = np.append(0.0, self.stops)[: len(self.stops)]
         steps = np.maximum(np.ceil((self.stops - self.starts) / dt * (1.0 - 1e-9)).astype(int), 1)
         self.until = np.cumsum(steps)
         self.first = self.until - steps
-        self.is_wanted = None if times is None else np.isin(self.stops, times)
-        self.samples = self.until[np.isin(self.stops, samples)] - 1
+        self.is_wanted = None if times is None else np.isin(self.stops, times) if len(samples) else stops == stops
+        self.samples = self.until[np.isin(self.stops, samples)] - 1 if len(samples) else self.until[:0]
 
     def __len__(self) -> int:
         return int(self.until[-1]) if len(self.until) else 0

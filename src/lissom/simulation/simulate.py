@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -487,7 +488,7 @@ def _collect(
         return Trajectory(times[left_out:], **asked, statistics=cost, anchors=present_anchors(model))
 
     try:
-        with quiet_sundials():
+        with quiet_sundials() if method == "bdf" else nullcontext():
             for time_now, state, inputs, taken in points:
                 steps = taken
                 rows.append((np.atleast_1d(time_now), np.atleast_2d(state), np.atleast_2d(inputs)))

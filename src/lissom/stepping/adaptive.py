@@ -12,6 +12,7 @@ step.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import NamedTuple, final
 
 import numpy as np
@@ -310,4 +311,5 @@ def state_row(s: StepState) -> np.ndarray:
 
 def state_parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
     """q, v, a, â and λ of the rows of states."""
-    return np.split(rows, np.cumsum([model.nq, model.nv, model.nv, model.nv]), axis=-1)
+    ends = accumulate((model.nq, model.nv, model.nv, model.nv, model.n_rows), initial=0)
+    return [rows[..., begin:end] for begin, end in pairwise(ends)]

@@ -241,6 +241,7 @@ class StepState:
     is_plastic: bool = False
 
 
+@cache
 def _single_stage(
     name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float
 ) -> Scheme:

@@ -119,9 +119,14 @@ def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
 
 
 def configuration_scale(model: Model) -> np.ndarray:
-    """Natural size of each entry of q, (nq,); 1 for quaternions and their positions."""
+    """Natural size of each entry of q, (nq,), which is not to be changed; 1 for quaternions and their positions."""
+    return model.cached(("scale of q",), lambda: _configuration_scale(model))
+
+
+def _configuration_scale(model: Model) -> np.ndarray:
     scale, on_q = np.ones(model.nq), model.dofs.q >= 0
     scale[model.dofs.q[on_q]] = model.dofs.scale[on_q]
+    scale.setflags(write=False)
     return scale
 
 

@@ -7,6 +7,8 @@ newton_stages."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import warp as wp
 
@@ -174,6 +176,7 @@ def _inverse_scales(model: Model) -> np.ndarray:
     return 1.0 / model.dofs.scale
 
 
+@lru_cache(maxsize=64)
 def scheme_numbers(
     scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, *, damps: bool = False
 ) -> np.ndarray:
@@ -186,6 +189,7 @@ def scheme_numbers(
     loose = loosest, atol if is_exact else (max(atol[0], 0.01 * loosest), max(atol[1], 0.01 * loosest))
     numbers = np.array([_numbers(scheme, rtol, atol, *given), _numbers(implicit_euler(), *loose, *given)])
     numbers[1, IS_SAFE] = 2.0 - numbers[0, IS_SAFE]
+    numbers.setflags(write=False)
     return numbers
 
 

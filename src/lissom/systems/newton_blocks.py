@@ -661,6 +661,11 @@ def steps_by_blocks(model: Model) -> bool:
 def has_couplings(model: Model) -> bool:
     """Whether forces couple nodes: those of `tied_nodes`, elastic couplings, contacts, elastic tendons, actuators of
     users, or Python functions."""
+    return model.cached(("couples",), lambda: _has_couplings(model))
+
+
+def _has_couplings(model: Model) -> bool:
+    """`has_couplings` without a cache."""
     one = model.of_row(0, 1)
     if model.calls_python or len(one.spools.channel) or optional_kinds(one.nodes):
         return True
