@@ -535,7 +535,7 @@ class Copies:
             self._times.put_steps(moving, taken[moving])
         motions.take(moving, self.steps, self.dt * (taken[:, None] + np.arange(self.steps + 1)))
         taken[moving] += self.steps
-        found = np.setdiff1d(moving, motions.lost)
+        found = np.setdiff1d(moving, motions.lost) if len(motions.lost) else moving
         self._parts[found] += motions.steps[found] - before[found] - self.steps
         return motions.lost
 
