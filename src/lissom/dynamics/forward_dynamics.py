@@ -536,14 +536,17 @@ def forward_dynamics_derivatives(
         return _with_loops(model, q, v, u, a, t)
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
-    each = {name: flat(x, lead) for name, x in rows.items()}
-    dq, dv, M = np.zeros((3, n, model.nv, model.nv))
-    for part in _parts(model, n):
-        q, v, a, u = (each[name][part] for name in ("q", "v", "a", "u"))
-        dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
-    dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
     B = input_response(model, rows["q"], rows["v"], rows["u"], t)
-    B = np.broadcast_to(B, (*lead, model.nv, model.nu))
+    if lead:
+        each = {name: flat(x, lead) for name, x in rows.items()}
+        dq, dv, M = np.zeros((3, n, model.nv, model.nv))
+        for part in _parts(model, n):
+            q, v, a, u = (each[name][part] for name in ("q", "v", "a", "u"))
+            dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
+        dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
+        B = np.broadcast_to(B, (*lead, model.nv, model.nu))
+    else:
+        dq, dv, M, _ = residual_derivatives(model, rows["q"], rows["v"], a, rows["u"], t)
     given = model.prescribed.dof
     if len(given):
         B = B.copy()

@@ -144,6 +144,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
 
 
 _TABLE_OPTIONS = TableOptions(derivatives=True)
+_APPROXIMATE = _TABLE_OPTIONS._replace(approximate=True)
 
 
 def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
@@ -195,7 +196,7 @@ def run_residual_derivatives(
     w.host["terms"][0] = acting_flags(elastic, loads, inputs)
     if loads:
         put_loads(model, w, t, factor)
-    w.run(_TABLE_OPTIONS._replace(approximate=approximate))
+    w.run(_APPROXIMATE if approximate else _TABLE_OPTIONS)
 
 
 def residual_derivatives(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import isfinite, prod
 from threading import get_ident
 from typing import Any, NamedTuple, final
 
@@ -446,8 +447,9 @@ def independent_rows(w: Workspace, k: int = 0) -> np.ndarray:
 
 def require_finite(*results: np.ndarray) -> None:
     """Raise ShapeError if a result is not finite."""
-    if not all(np.isfinite(x).all() for x in results):
-        raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[STATUS_OVERFLOW]}")
+    for x in results:  # the square of a finite result may overflow, but is found in a third of the time
+        if not (isfinite(np.vdot(x, x)) or np.isfinite(x).all()):
+            raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[STATUS_OVERFLOW]}")
 
 
 def require_finite_rows(**rows: np.ndarray) -> None:
@@ -461,7 +463,7 @@ def require_finite_rows(**rows: np.ndarray) -> None:
 
 def batch_of(lead: tuple[int, ...]) -> int:
     """Number of instances of leading axes: their product."""
-    return int(np.prod(lead, dtype=int))
+    return prod(lead)
 
 
 def flat(rows: np.ndarray, lead: tuple[int, ...]) -> np.ndarray:
@@ -493,8 +495,11 @@ def stack(name: str, value: Any, size: int) -> np.ndarray:
 
 def leading(**arrays: np.ndarray) -> tuple[int, ...]:
     """The common leading axes of arrays (..., n), by broadcasting; ShapeError if they do not broadcast."""
+    shapes = {array.shape[:-1] for array in arrays.values()}
+    if len(shapes) == 1:  # np.broadcast_shapes takes longer than a launch
+        return shapes.pop()
     try:
-        return np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
+        return np.broadcast_shapes(*shapes)
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ShapeError(f"leading axes do not broadcast: {shapes}") from None
