@@ -205,6 +205,7 @@ _PUBLIC = {
     "sweeps.study": ("StudySimulation", "StudyStatics", "Trial"),
     "sweeps.sweep": ("sweep",),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
+    "exporting.export": ("ExportedRobot", "export"),
     "viewing.render": ("render",),
     "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
