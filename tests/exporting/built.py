@@ -96,8 +96,8 @@ def pointer(values):
 
 def finger():
     """A hinged link with a short rod, two tendons and a motor: small, with all that plain robots have."""
-    robot = ls.Robot("soft finger")
-    robot.add_link("palm", body=ls.RigidBody.box(0.05, 0.03, 0.02, density=1200.0), joint=ls.JointRevolute())
+    robot, joint = ls.Robot("soft finger"), ls.JointRevolute(axis=(0.0, 1.0, 0.0), stiffness=0.5, damping=0.01)
+    robot.add_link("palm", body=ls.RigidBody.box(0.05, 0.03, 0.02, density=1200.0), joint=joint)
     robot.add_link(
         "finger",
         parent="palm",

@@ -301,7 +301,11 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
     parser.add_argument("--functions", help="names, separated by commas; without, the ones most used")
     parser.add_argument("--name", help="prefix of the C functions; without, the name of the robot")
-    out_argument(parser, "folder of the sources")
+    parser.add_argument(
+        "--fmu", action="store_true", help="write an FMU for co-simulation (FMI 3.0) in place of sources"
+    )
+    parser.add_argument("--dt", type=positive, default=1e-3, help="with --fmu: size of a step [s] (0.001)")
+    out_argument(parser, "folder of the sources, or file of the FMU")
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -309,6 +313,9 @@ def _export(arguments: argparse.Namespace) -> int:
 
     keep_results(arguments, arguments.out)
     _, model = loaded(arguments.robot)
+    if arguments.fmu:
+        print(f"wrote {ls.export_fmu(model, arguments.out, dt=arguments.dt, name=arguments.name)}")
+        return 0
     chosen = {"functions": arguments.functions.split(",")} if arguments.functions else {}
     made = ls.export(model, arguments.out, name=arguments.name, **chosen)
     print(f"wrote {arguments.out}: {', '.join(made.functions)}; {made.name}.h describes the functions")

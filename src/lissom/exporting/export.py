@@ -16,11 +16,12 @@ from typing import Any, final
 import numpy as np
 
 from lissom.dynamics.configuration import quaternion_joints
+from lissom.dynamics.contacts import NUMBERS_PER_PAIR
 from lissom.dynamics.loads import laws_of_time, steady_loads
 from lissom.dynamics.start import start_configuration
 from lissom.errors import ModelError
 from lissom.exporting import sources
-from lissom.exporting.functions import FUNCTIONS, LAUNCHES, frame_names
+from lissom.exporting.functions import FUNCTIONS, LAUNCHES, frame_names, launches_of
 from lissom.exporting.launches import Place, Program
 from lissom.exporting.laws import laws_buffers
 from lissom.exporting.recorded import recorded
@@ -86,8 +87,7 @@ def export(
     program, varies = Program(), _varies(model)
     if varies:
         program.add("laws", laws_buffers(model))
-    needed = list(dict.fromkeys(launch for function in chosen for launch in FUNCTIONS[function].launches))
-    made: dict[str, Buffers] = {launch: LAUNCHES[launch](model) for launch in LAUNCHES if launch in needed}
+    made: dict[str, Buffers] = {launch: LAUNCHES[launch](model) for launch in launches_of(model, chosen)}
     for launch, w in made.items():
         program.add(launch, w)
     files = _files(model, program, chosen, prefix, varies)
@@ -159,8 +159,6 @@ def _require_exportable(model: Model, functions: Iterable[str]) -> None:
         names = ", ".join([*model.description.loads, *model.description.motions]) or "the current"
         rule = "needs loads and motions that are expressions, samples or polynomials of time"
         raise ModelError(f"{where} {rule}, and one of {names} is a function in Python; write it as an expression")
-    if "step" in functions and model.contacts.sticks:
-        raise ModelError(f"{where} cannot step robots with contacts that stick; give their friction stick_stiffness=0")
     if {"step", "equilibrium"} & set(functions):
         for k, j in enumerate(model.prescribed.dof.tolist()):
             if model.dofs.q[j] < 0:
@@ -168,10 +166,14 @@ def _require_exportable(model: Model, functions: Iterable[str]) -> None:
                 raise ModelError(f"{where} of step and equilibrium cannot hold {named}; leave these two out")
 
 
-def _coordinates(names: Sequence[str], starts: np.ndarray, total: int) -> list[str]:
-    """Names of coordinates: that of the link, and the number on it."""
-    ends = [*starts.tolist()[1:], total]
-    return [f"{name}[{k}]" for name, first, stop in zip(names, starts.tolist(), ends) for k in range(stop - first)]
+def coordinate_names(model: Model) -> tuple[list[str], list[str]]:
+    """Names of coordinates and of velocities: the link, and the number on it."""
+
+    def names(starts: np.ndarray, total: int) -> list[str]:
+        spans = zip(model.links.names, starts.tolist(), [*starts.tolist()[1:], total])
+        return [f"{name}[{k}]" for name, first, stop in spans for k in range(stop - first)]
+
+    return names(model.links.q_start, model.nq), names(model.links.v_start, model.nv)
 
 
 def _reserve(program: Program, kind: str, count: int) -> Place:
@@ -191,7 +193,7 @@ def _files(model: Model, program: Program, functions: tuple[str, ...], name: str
     if "equilibrium" in has:
         more["equilibrium_kept"] = _reserve(program, "double", nq + rows)
     if "step" in has:
-        more["step_kept"] = _reserve(program, "double", nq + 4 * nv + 2 * rows)
+        more["step_kept"] = _reserve(program, "double", nq + 4 * nv + 2 * rows + 6 * len(model.contacts.pair))
     for launch in program.launches:
         if f"{launch}_load" not in more and "load" not in program.launches[launch].places:
             more[f"{launch}_load"] = _reserve(program, "double", 0)
@@ -218,17 +220,19 @@ def _files(model: Model, program: Program, functions: tuple[str, ...], name: str
     numbers |= {"N_STAGES": len(sdirk().stages), "LEAST_PART": repr(LEAST_PART)}
     numbers |= {"DONE": DONE, "HAS_MATRIX": HAS_MATRIX, "STEADY": STEADY, "N_COUNTS": COUNTS}
     numbers |= {"LEAST": LEAST, "NEXT": NEXT}
-    numbers["STATE_OF_ROWS"] = ", step_force, step_force_before" if rows else ""
+    sticks = bool(model.contacts.sticks)
+    numbers |= {"STICKS": int(sticks), "NUMBERS_PER_PAIR": int(NUMBERS_PER_PAIR)}
+    numbers["STATE_OF_ROWS"] = ", step_force, step_force_before" * (rows > 0) + ", step_anchor" * sticks
     arrays = {
         "int MOTION_V[]": sources.integers(model.prescribed.dof),
         "int MOTION_Q[]": sources.integers(model.dofs.q[model.prescribed.dof]),
         "int SPOOL_CHANNEL[]": sources.integers(model.spools.channel),
         "int QUATERNION_AT[]": sources.integers(starts),
         "double GRAVITY[]": "{" + ", ".join(repr(float(x)) for x in model.gravity) + "}",
-        "const char* COORDINATE_NAMES[]": sources.strings(_coordinates(model.links.names, model.links.q_start, nq)),
-        "const char* VELOCITY_NAMES[]": sources.strings(_coordinates(model.links.names, model.links.v_start, nv)),
+        "const char* COORDINATE_NAMES[]": sources.strings(coordinate_names(model)[0]),
+        "const char* VELOCITY_NAMES[]": sources.strings(coordinate_names(model)[1]),
         "const char* INPUT_NAMES[]": sources.strings(list(model.inputs.names)),
-        "const char* INPUT_UNITS[]": sources.strings([_unit(model, k) for k in range(nu)]),
+        "const char* INPUT_UNITS[]": sources.strings([unit_of_input(model, k) for k in range(nu)]),
         "const char* FRAME_NAMES[]": sources.strings(frame_names(model)),
     }
     cells = {cell: k for k, cell in enumerate(program.functions)}
@@ -308,7 +312,7 @@ def _calls(functions: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def _unit(model: Model, k: int) -> str:
+def unit_of_input(model: Model, k: int) -> str:
     """Unit of an input that is a channel, such as a tension; empty for forces on joints."""
     own = np.flatnonzero(model.channels.gain[:, k])
     found = re.search(r"\[(.+)\]", model.channels.units[int(own[0])]) if len(own) else None

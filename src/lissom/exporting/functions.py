@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lissom.dynamics.actuation import actuation_buffers
+from lissom.dynamics.contacts import contacts_buffers
 from lissom.dynamics.energy import mass_sums
 from lissom.dynamics.forward_dynamics import forward_dynamics_buffers
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_buffers
@@ -131,8 +132,17 @@ LAUNCHES: dict[str, Callable[[Model], Buffers]] = {
     "derivatives": lambda model: residual_derivatives_buffers(model, 1),
     "actuation": lambda model: actuation_buffers(model, 1),
     "equilibrium": lambda model: equilibrium_buffers(model, 1),
+    "contacts": lambda model: contacts_buffers(model, 1),
     "step": _step,
 }
+
+
+def launches_of(model: Model, functions: Iterable[str]) -> list[str]:
+    """The launches that functions of a model need. Steps with contacts that stick begin with their anchors."""
+    needed = {launch for function in functions for launch in FUNCTIONS[function].launches}
+    if "step" in needed and model.contacts.sticks:
+        needed.add("contacts")
+    return [launch for launch in LAUNCHES if launch in needed]
 
 
 def size_of(model: Model, argument: Argument) -> int:

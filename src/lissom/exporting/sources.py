@@ -129,6 +129,15 @@ def _count(table: Table) -> int:
     return len(table.cells or table.values)
 
 
+def _for_all_compilers(code: str) -> str:
+    """Code whose type of four numbers at once is that of Clang, for other compilers too."""
+    own = re.search(r"^typedef double vector __attribute__\(\(ext_vector_type\((\d+)\)\)\);$", code, re.MULTILINE)
+    if own is None:
+        return code
+    plain = f"typedef double vector __attribute__((vector_size({8 * int(own[1])})));"
+    return code.replace(own[0], f"#if defined(__clang__)\n{own[0]}\n#else\n{plain}\n#endif")
+
+
 def kernel_source(launch: Launch) -> str:
     """The code of a kernel with the functions that bind and run it."""
     return "\n".join([
@@ -143,7 +152,9 @@ def kernel_source(launch: Launch) -> str:
         "",
         '#include "tables.h"',
         "",
-        launch.code,
+        "#define _wp_assert ROBOT(ignore_assert)",
+        "",
+        _for_all_compilers(launch.code),
         '#include "bind.h"',
         "",
         'extern "C" {',
@@ -180,7 +191,7 @@ def function_source(number: int, code: str) -> str:
         "",
         '#include "tables.h"',
         "",
-        own_code("tracing/native.h"),
+        _for_all_compilers(own_code("tracing/native.h")),
         "namespace {",
         code,
         "}",

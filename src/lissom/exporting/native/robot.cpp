@@ -303,6 +303,9 @@ void unit_quaternions(double* q) {
 
 extern "C" {
 
+// Headers of Warp declare it; compilers that do not optimise keep a call of it.
+void ROBOT(ignore_assert)(const char*, const char*, unsigned) {}
+
 int robot_abi_version(void) {
     return ROBOT_ABI_VERSION;
 }
@@ -699,6 +702,24 @@ int robot_start(robot_workspace* w, double t, const double* q, const double* v, 
     take(w, forward_dynamics_a, NV, numbers(w, step_a));
     take(w, forward_dynamics_a, NV, numbers(w, step_ahead));
     take(w, forward_dynamics_a, NV, numbers(w, step_before));
+#if STICKS
+    // Pairs in contact begin with their anchors; others have none.
+    double* anchors = numbers(w, step_anchor);
+    for (int k = 0; k < step_anchor.count; ++k)
+        anchors[k] = NAN;
+    put(w, contacts_q, start_q, contacts_v, start_v);
+    *integers(w, contacts_with_forces) = 1;
+    status = run(w, contacts, contacts_status);
+    if (status)
+        return status;
+    for (int at = 0; at < contacts_pairs.count; at += NUMBERS_PER_PAIR) {
+        const double* pair = numbers(w, contacts_pairs) + at;
+        if (pair[0] < 0.0)
+            break;
+        if (pair[14] != 0.0 || pair[15] != 0.0 || pair[16] != 0.0)
+            std::memcpy(anchors + 6 * int(pair[0]), pair + 11, sizeof(double) * 6);
+    }
+#endif
     std::memset(integers(w, step_counts), 0, sizeof(int) * N_COUNTS);
     numbers(w, step_h)[0] = 0.0;
     w->now.t = t;
@@ -728,7 +749,7 @@ int robot_step(robot_workspace* w, double dt, const double* u) {
     if (status) {
         kept = numbers(w, step_kept);
         for (int k = 0; k < N_STATE; ++k) {
-            put(w, STATE[k], kept);
+            std::memcpy(numbers(w, STATE[k]), kept, sizeof(double) * size_t(STATE[k].count));
             kept += STATE[k].count;
         }
         numbers(w, step_h)[0] = before;
