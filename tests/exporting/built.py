@@ -94,6 +94,24 @@ def pointer(values):
     return values.ctypes.data_as(_ARRAY)
 
 
+def machine():
+    """A link that follows an expression of time and carries a closed chain, a ball that falls to the ground, where it
+    sticks, and a force that changes with time: what plain robots lack."""
+    robot = ls.Robot("machine")
+    rod = ls.RigidBody.cylinder(0.3, 0.01, density=2700.0)
+    axis, at_end, above = (0.0, 1.0, 0.0), np.eye(4), np.eye(4)
+    at_end[0, 3], above[2, 3] = 0.15, 0.06  # the ball touches the ground after 45 ms
+    robot.add_link("crank", body=rod, joint=ls.JointRevolute(axis))
+    robot.add_link("coupler", parent="crank", body=rod, joint=ls.JointRevolute(axis), placement=at_end)
+    robot.add_link("slider", body=rod, joint=ls.JointPrismatic((1.0, 0.0, 0.0)))
+    robot.add_loop("pin", "coupler", "slider", placement_a=at_end, joint=ls.JointRevolute(axis))
+    robot.add_joint_motion("drive", "crank", position=ls.Expression("0.2*sin(6*t)", "t"))
+    robot.add_link("ball", body=ls.RigidBody.sphere(0.05, density=500.0), joint=ls.JointFree(), placement=above)
+    robot.add_contact("ground", "ball", ls.ShapePlane(), stiffness=2e3, damping=2.0, friction=0.5, stick_stiffness=5e2)
+    robot.add_point_load("breeze", "ball", force=ls.Expression(["0.3*sin(9*t)", "0.1", "0"], "t"))
+    return robot
+
+
 def finger():
     """A hinged link with a short rod, two tendons and a motor: small, with all that plain robots have."""
     robot, joint = ls.Robot("soft finger"), ls.JointRevolute(axis=(0.0, 1.0, 0.0), stiffness=0.5, damping=0.01)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exporting.built import COMPILERS, Library, compiled, compiled_test, finger, needs_compiler
+from exporting.built import COMPILERS, Library, compiled, compiled_test, finger, machine, needs_compiler
 
 import lissom as ls
 from lissom.exporting.functions import FUNCTIONS
@@ -128,6 +128,34 @@ def test_a_copy_goes_on_like_the_original(library, model):
     for _ in range(5):
         assert motion.step(1e-3, u) == other.step(1e-3, u) == 0
     assert all(np.array_equal(a, b) for a, b in zip(motion.state, other.state))
+
+
+@pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
+def test_loops_contacts_motions_and_loads_by_time(tmp_path):
+    """A closed chain that is driven by an expression, a ball that falls to the ground and sticks, and a load by time:
+    accelerations, their derivatives and steps are those of the library; an open loop is refused."""
+    model, dt = machine().build(), 2e-3
+    functions = ("forward_dynamics", "forward_dynamics_derivatives", "step")
+    made = ls.export(model, tmp_path, functions, name="machine")
+    library = Library(compiled(made.folder, COMPILERS[0], "-O1"), "machine", model)
+    w = library.make()
+    for function in functions[:2]:
+        for state in states_of(model):
+            given, wanted = evaluated(model, function, state)
+            assert _is_near(library.evaluate(w, function, given), wanted, 1e-10)
+    start, v = ls.assemble(model, model.neutral()), np.zeros(model.nv)
+    stepper = ls.Stepper(model, dt, q0=start, v0=v)
+    motion = Motion(library, stepper.state.q, stepper.state.v)
+    assert motion.status == 0
+    for _ in range(100):
+        stepper.step()
+        assert motion.step(dt) == 0
+    q, v = motion.state
+    assert stepper.state.q[-1] < -0.0099 and model.n_rows and model.n_motions and model.contacts.sticks
+    assert _is_near(q, stepper.state.q, 1e-9) and _is_near(v, stepper.state.v, 1e-6)
+    opened = start.copy()
+    opened[2] += 0.01
+    assert "open" in library.text(Motion(library, opened, np.zeros(model.nv)).status)
 
 
 def test_steps_need_a_start_and_a_size(library, model):

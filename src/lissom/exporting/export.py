@@ -250,9 +250,10 @@ def _files(model: Model, program: Program, functions: tuple[str, ...], name: str
     texts["tables.cpp"] = sources.tables_source(program, cells)
     texts["bind.h"] = sources.native("bind.h")
     texts |= sources.headers()
+    texts["recorded.h"], known = recorded(model, functions, name)
     for file in ("CMakeLists.txt", "README.md", "test.c"):
-        texts[file] = sources.prefixed(_filled(sources.native(file), model, functions, name), name)
-    texts["recorded.h"] = recorded(model, functions, name)
+        parts = known if file == "test.c" else functions
+        texts[file] = sources.prefixed(_filled(sources.native(file), model, parts, name), name)
     return texts
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lissom.dynamics.assembly import closed_start
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.energy import energy
 from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
@@ -15,6 +16,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_deriva
 from lissom.dynamics.kinematics import frame_acceleration, frame_jacobian, frame_pose, frame_twist
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.dynamics.start import start_configuration
+from lissom.errors import ConvergenceError, ModelError
 from lissom.exporting.functions import FUNCTIONS, frame_names
 from lissom.model.model import Model
 from lissom.statics.equilibrium import solve_statics
@@ -72,8 +74,12 @@ def _array(name: str, values: np.ndarray) -> str:
     return f"static const double {name}[] = {{\n    {rows}}};\n"
 
 
-def recorded(model: Model, functions: Iterable[str], name: str) -> str:
-    """The header of the test program: arguments and results of the functions."""
+def recorded(model: Model, functions: Iterable[str], name: str) -> tuple[str, tuple[str, ...]]:
+    """The header of the test program: arguments and results of the functions; and the functions that have some.
+
+    A robot whose loops are open at its start has no steps from there, and one that nothing holds no equilibrium.
+    """
+    functions = list(functions)
     lines = ["/* Arguments and results of the functions, computed by lissom. */", ""]
     names = [function for function in functions if FUNCTIONS[function].results]
     states, records = states_of(model), []
@@ -83,12 +89,23 @@ def recorded(model: Model, functions: Iterable[str], name: str) -> str:
         records.append(f'    {{{name.upper()}_{function.upper()}, "{function}", {function}_in, {function}_out}},')
     lines += ["static const struct record RECORDS[] = {", *records, '    {-1, "", NULL, NULL}};', ""]
     lines += [f"enum {{ N_STATES = {_STATES}, N_RECORDS = {len(names)}, N_STEPS = {STEPS} }};"]
-    if "equilibrium" in functions:
-        lines += [_array("EQUILIBRIUM", solve_statics(model, stable=False).q)]
-    if "step" in functions:
-        stepper = Stepper(model, STEP)
-        lines += [f"static const double STEP_SIZE = {STEP!r};"]
-        lines += [_array("BEFORE_Q", stepper.state.q), _array("BEFORE_V", stepper.state.v)]
-        stepper.step(steps=STEPS)
-        lines += [_array("AFTER_Q", stepper.state.q), _array("AFTER_V", stepper.state.v)]
-    return "\n".join(lines)
+    for function, record in (("equilibrium", _equilibrium), ("step", _steps)):
+        if function in functions:
+            try:
+                lines += record(model)
+            except (ModelError, ConvergenceError):
+                continue
+            names.append(function)
+    return "\n".join(lines), tuple(names)
+
+
+def _equilibrium(model: Model) -> list[str]:
+    return [_array("EQUILIBRIUM", solve_statics(model, stable=False).q)]
+
+
+def _steps(model: Model) -> list[str]:
+    stepper = Stepper(model, STEP, q0=closed_start(model, start_configuration(model)[None])[0])
+    lines = [f"static const double STEP_SIZE = {STEP!r};"]
+    lines += [_array("BEFORE_Q", stepper.state.q), _array("BEFORE_V", stepper.state.v)]
+    stepper.step(steps=STEPS)
+    return [*lines, _array("AFTER_Q", stepper.state.q), _array("AFTER_V", stepper.state.v)]

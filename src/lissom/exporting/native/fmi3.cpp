@@ -1,5 +1,5 @@
-// The robot as an FMU for co-simulation by FMI 3.0. Names, types and constants are those of the standard; its headers are
-// not needed.
+// The robot as an FMU for co-simulation by FMI 3.0. Names, types and constants are those of the standard; its headers
+// are not needed.
 
 #include <cmath>
 #include <cstdint>
@@ -189,7 +189,8 @@ FMI int fmi3SetFloat64(I x, const unsigned* references, size_t n, const double* 
     for (size_t k = 0; k < n; ++k) {
         const unsigned group = references[k] / GROUP;
         int status = ROBOT_OK;
-        double* to = group == OF_A || group == OF_FRAMES || !references[k] ? nullptr : variable(x, references[k], &status);
+        const bool is_result = group == OF_A || group == OF_FRAMES || !references[k];
+        double* to = is_result ? nullptr : variable(x, references[k], &status);
         if (!to || (x->has_begun && (group == OF_Q || group == OF_V)))
             return fail(x, "the variable cannot be set: inputs and step_size can, q and v before the start");
         if (!std::isfinite(values[k]) || (references[k] == 1 && !(values[k] > 0.0)))

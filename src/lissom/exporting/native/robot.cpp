@@ -428,7 +428,8 @@ int robot_forward_dynamics(robot_workspace* w, double t, const double* q, const 
 }
 
 //: inverse_dynamics
-int robot_inverse_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* a, double* tau) {
+int robot_inverse_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* a,
+                           double* tau) {
     if (!w || !q || !v || !a || !tau)
         return ROBOT_NULL;
     if (!std::isfinite(t))

@@ -4,8 +4,8 @@
    state, and none but robot_create() without memory allocates. Calls on different workspaces may run in different
    threads; one workspace serves one call at a time.
 
-   Units are SI. Arrays are contiguous and of float64; matrices are stored row by row. Coordinates q and velocities v are
-   in the order of robot_coordinate_name() and robot_velocity_name(). */
+   Units are SI. Arrays are contiguous and of float64; matrices are stored row by row. Coordinates q and velocities v
+   are in the order of robot_coordinate_name() and robot_velocity_name(). */
 
 #ifndef ROBOT_EXPORT_H
 #define ROBOT_EXPORT_H
@@ -49,7 +49,7 @@ enum {
     ROBOT_SIZE = -2,           /* the memory is too small, or a number of entries is wrong */
     ROBOT_ABI = -3,            /* the caller was compiled for another ABI version */
     ROBOT_NO_START = -4,       /* robot_step() without robot_start() */
-    ROBOT_NO_STEP = -5,        /* Newton's method finds no step, also in 4096 parts; the state is that before the step */
+    ROBOT_NO_STEP = -5,        /* Newton's method finds no step, also in 4096 parts; the state stays as it was */
     ROBOT_NO_EQUILIBRIUM = -6, /* Newton's method finds no equilibrium */
     ROBOT_OPEN = -7,           /* q leaves a loop or another constraint open by more than 1e-6 */
     ROBOT_UNKNOWN = -8         /* there is no function of this number */
@@ -89,11 +89,13 @@ ROBOT_API int robot_copy(robot_workspace* to, const robot_workspace* from);
 
 /*: forward_dynamics */
 /* Accelerations a (nv) at time t that inputs u (nu) produce at q (nq), v (nv). u may be NULL for zero. */
-ROBOT_API int robot_forward_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* u, double* a);
+ROBOT_API int robot_forward_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* u,
+                                     double* a);
 
 /*: inverse_dynamics */
 /* Generalised force tau (nv) of an acceleration a (nv) at time t: M a + c + g + K q + D v - loads. */
-ROBOT_API int robot_inverse_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* a, double* tau);
+ROBOT_API int robot_inverse_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* a,
+                                     double* tau);
 
 /*: mass_matrix */
 /* Mass matrix M (nv, nv). */
@@ -106,8 +108,8 @@ ROBOT_API int robot_energy(robot_workspace* w, const double* q, const double* v,
 /*: frames */
 /* Poses (n_frames, 4, 4) in the world, body twists (n_frames, 6) and their rates (n_frames, 6), angular first. v and a
    may be NULL for zero; results that are NULL are left out. */
-ROBOT_API int robot_frames(robot_workspace* w, const double* q, const double* v, const double* a, double* poses, double* twists,
-                           double* rates);
+ROBOT_API int robot_frames(robot_workspace* w, const double* q, const double* v, const double* a, double* poses,
+                           double* twists, double* rates);
 
 /*: jacobians */
 /* Body Jacobians J (n_frames, 6, nv): twist = J v. */
@@ -115,13 +117,13 @@ ROBOT_API int robot_jacobians(robot_workspace* w, const double* q, double* J);
 
 /*: inverse_dynamics_derivatives */
 /* Derivatives of tau by q (in the tangent space), v and a, each (nv, nv). */
-ROBOT_API int robot_inverse_dynamics_derivatives(robot_workspace* w, double t, const double* q, const double* v, const double* a,
-                                                 double* dtau_dq, double* dtau_dv, double* dtau_da);
+ROBOT_API int robot_inverse_dynamics_derivatives(robot_workspace* w, double t, const double* q, const double* v,
+                                                 const double* a, double* dtau_dq, double* dtau_dv, double* dtau_da);
 
 /*: forward_dynamics_derivatives */
 /* Derivatives of the accelerations by q (in the tangent space) and v, each (nv, nv), and by u (nv, nu). */
-ROBOT_API int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const double* q, const double* v, const double* u,
-                                                 double* da_dq, double* da_dv, double* da_du);
+ROBOT_API int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const double* q, const double* v,
+                                                 const double* u, double* da_dq, double* da_dv, double* da_du);
 
 /*: equilibrium */
 /* Equilibrium q (nq) under inputs u (nu) and the loads of time t. On entry q is a start. The equilibrium may be
@@ -144,7 +146,8 @@ ROBOT_API int robot_state(const robot_workspace* w, double* t, double* q, double
 /* Any function of states by its number, with all arguments in one array, in the order above, and all results in
    another. n_in and n_out are the numbers of entries, which are checked; those of forward dynamics are
    1 + nq + nv + nu and nv. */
-ROBOT_API int robot_evaluate(robot_workspace* w, int function, const double* in, size_t n_in, double* out, size_t n_out);
+ROBOT_API int robot_evaluate(robot_workspace* w, int function, const double* in, size_t n_in, double* out,
+                             size_t n_out);
 
 /* Numbers of entries of the arguments and of the results of a function. */
 ROBOT_API int robot_sizes(int function, size_t* n_in, size_t* n_out);
