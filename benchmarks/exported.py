@@ -1,7 +1,7 @@
 """Exported C++ beside the library: time of a call, size of the code, and time to build it.
 
-    python benchmarks/exported.py              # the cable-driven manipulator and a robot arm, by g++
-    python benchmarks/exported.py ur10 --compiler clang++
+    python benchmarks/exported.py              # the cable-driven manipulator and a robot arm, by clang++
+    python benchmarks/exported.py ur10 --compiler g++
 
 A call from C copies arguments, runs the kernel and copies results. Beside it are the kernel alone, launched from
 Python by the library's own loop, and the public function. All times are medians.
@@ -20,9 +20,9 @@ import numpy as np
 import lissom as ls
 from lissom.exporting.functions import FUNCTIONS, LAUNCHES
 from lissom.exporting.recorded import EVALUATE, states_of
+from lissom.exporting.sources import compiler_flags
 
 ROBOTS = Path(__file__).parents[1] / "examples" / "robots"
-FLAGS = ("-O2", "-march=native", "-fno-math-errno", "-fno-strict-aliasing", "-ffp-contract=fast", "-w")
 MEASURED = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "energy", "frames", "inverse_dynamics_derivatives",
             "step")  # fmt: skip
 _CALLS = 400
@@ -93,7 +93,8 @@ def _from_c(folder: Path, name: str, compiler: str) -> tuple[dict[str, float], f
     began, objects = time.perf_counter(), []
     for source in sorted(folder.rglob("*.cpp")):
         objects.append(folder / f"{source.parent.name}_{source.stem}.o")
-        command = [compiler, "-std=c++17", *FLAGS, f"-I{folder}", f"-I{folder}/warp", "-c", source, "-o", objects[-1]]
+        command = [compiler, *compiler_flags(compiler), "-march=native", f"-I{folder}", f"-I{folder}/warp"]
+        command += ["-c", source, "-o", objects[-1]]
         subprocess.run(list(map(str, command)), check=True)
     program = folder / "bench"
     subprocess.run([compiler, *map(str, objects), "-o", str(program), "-lm"], check=True)
@@ -122,7 +123,7 @@ def main() -> None:
     """Print a table for each robot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("robots", nargs="*", default=["cdm", "ur10"])
-    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--compiler", default="clang++")
     arguments = parser.parse_args()
     for robot in arguments.robots:
         model = ls.load_robot(ROBOTS / f"{robot}.yaml").build()

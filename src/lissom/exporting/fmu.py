@@ -26,8 +26,6 @@ from lissom.robot import checks
 
 _GROUP = 100_000  # value references of a kind of variables
 _KINDS = ("SELF", "U", "Q", "V", "A", "FRAMES")
-_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-w", "-fvisibility=hidden", "-fno-math-errno",
-          "-fno-strict-aliasing", "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti")  # fmt: skip
 # Exponents of SI units in the units of inputs
 _UNITS = {
     "s": {"s": 1},
@@ -55,7 +53,7 @@ def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | N
 
     Inputs are those of the robot. Outputs are coordinates, velocities, accelerations and the positions of links and
     frames; the start of coordinates and velocities can be set. A compiler of this machine builds the library: the one
-    that the environment variable CXX names, or g++ or clang++. The FMU also contains the sources.
+    that the environment variable CXX names, or clang++ or g++. The FMU also contains the sources.
 
     Args:
         out: file to write, such as `arm.fmu`.
@@ -68,7 +66,7 @@ def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | N
         ModelError: as of `export`, or there is no compiler. OSError: the compiler fails, or a file cannot be written.
     """
     checks.number(dt, "dt", above=0.0)
-    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    compiler = os.environ.get("CXX") or shutil.which("clang++") or shutil.which("g++")
     if not compiler:
         raise ModelError("export_fmu: needs a C++ compiler (got no g++ and no clang++); install one, or name it by CXX")
     with tempfile.TemporaryDirectory() as place:
@@ -105,7 +103,8 @@ def _tuple() -> str:
 
 def _compile(compiler: str, folder: Path, files: Sequence[Path], library: Path) -> None:
     processor = ["-march=x86-64-v3"] if _tuple().startswith("x86_64") else []
-    command = [*compiler.split(), *_FLAGS, *processor, f"-I{folder}", f"-I{folder / 'warp'}"]
+    command = [*compiler.split(), "-shared", *sources.compiler_flags(compiler), *processor]
+    command += [f"-I{folder}", f"-I{folder / 'warp'}"]
     done = subprocess.run([*command, *map(str, files), "-o", str(library)], capture_output=True, text=True)
     if done.returncode:
         raise OSError(f"export_fmu: {compiler} cannot compile the sources: {done.stderr[-500:]}")
