@@ -144,6 +144,22 @@ def test_eight_threads_share_a_model(library, model):
         assert all(np.array_equal(a, b) for a, b in zip(pool.map(run, given), wanted))
 
 
+@needs_compiler
+def test_loads_by_time_are_those_of_the_time(tmp_path):
+    """A load that is an expression of time acts as it is at the time of the call; steady loads need no time."""
+    robot = finger()
+    robot.add_point_load("breeze", "finger", force=ls.Expression(["0.3*sin(9*t)", "t*t", "0.1"], "t"))
+    model = robot.build()
+    made = ls.export(model, tmp_path, ("inverse_dynamics",), name="finger")
+    library = Library(compiled(made.folder, COMPILERS[0], "-O1"), "finger", model)
+    w, found = library.make(), []
+    for t in (0.0, 0.7, 3.0):
+        given, wanted = evaluated(model, "inverse_dynamics", states_of(model)[0] | {"t": t})
+        found.append(library.evaluate(w, "inverse_dynamics", given))
+        assert np.abs(found[-1] - wanted).max() <= ROUNDING * np.abs(wanted).max()
+    assert not np.allclose(found[0], found[1]) and not np.allclose(found[1], found[2])
+
+
 def test_sources_are_of_the_robot_alone(exported):
     """No path of this machine is in the sources, Warp's licence stands beside its headers, and there is nothing to
     download or to import."""

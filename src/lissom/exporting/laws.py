@@ -22,10 +22,13 @@ from lissom.stepping.step_sizes import LawsStruct, put_laws
 Rows = wp.array2d(dtype=wp.float64)
 
 
-def laws_kernel(act: Acting) -> Any:
+def laws_kernel(acting: Acting) -> Any:
     """Kernel of loads, and of positions, velocities and accelerations of prescribed coordinates."""
+    return _kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
-    @wp.kernel(module="unique", module_options=kernel_options((*act.kinds, EXPRESSIONS)))
+
+def _kernel(act: Acting) -> Any:
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def laws_at_time(
         laws: LawsStruct,
         time: wp.array(dtype=wp.float64),
