@@ -180,7 +180,7 @@ def launches(case: Case, count: int) -> list[Callable[[], object]]:
     the last few states, so that each call has a new one there."""
     model, (q, v, a) = case.model, state(case, count)
     forces, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
-    masses, _ = workspace.filled_workspace(model, "mass_matrix", mass_matrix._make, ("q",), q)
+    masses, _ = workspace.filled_workspace(model, "mass_matrix", mass_matrix.mass_matrix_buffers, ("q",), q)
     slopes, _ = derivative_workspace(model, q, v, a, np.zeros((count, model.nu)))
     run_residual_derivatives(model, slopes, 0.0)
     masses.run()

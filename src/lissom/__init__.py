@@ -205,6 +205,8 @@ _PUBLIC = {
     "sweeps.study": ("StudySimulation", "StudyStatics", "Trial"),
     "sweeps.sweep": ("sweep",),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
+    "exporting.export": ("ExportedRobot", "export"),
+    "exporting.fmu": ("export_fmu",),
     "viewing.render": ("render",),
     "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),

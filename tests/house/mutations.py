@@ -16,6 +16,27 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "exported functions do not check the numbers of entries",
+        "exporting/native/robot.cpp",
+        "if (n_in != takes || n_out != gives)",
+        "if (n_in != takes && n_out != gives)",
+        ("tests/exporting/test_export.py", "-k", "wrong_arguments"),
+    ),
+    Mutation(
+        "exported inverse dynamics leaves out springs and rods",
+        "exporting/functions.py",
+        'w.host["terms"][0] = acting_flags(True, True)',
+        'w.host["terms"][0] = acting_flags(False, True)',
+        ("tests/exporting/test_export.py", "-k", "results_are"),
+    ),
+    Mutation(
+        "forces in Python are exported as zero",
+        "exporting/export.py",
+        "    for force, *_ in model.forces.called:\n",
+        "    for force, *_ in ():\n",
+        ("tests/exporting/test_export.py", "-k", "refused_by_name"),
+    ),
+    Mutation(
         "static friction of joints has no slope",
         "forces/joint_friction.py",
         "return most * (v / size), so3.ZERO, slope * (v / size) + most * part * part / size",

@@ -1,4 +1,4 @@
-"""Commands about robot files: write a new one, list the errors in files, show the contents of one."""
+"""Commands about robot files: write a new one, list the errors in files, show the contents of one, export C++."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lissom.cli.common import Command, loaded, positive, robot_argument, shown
+from lissom.cli.common import Command, keep_results, loaded, out_argument, positive, robot_argument, shown
 
 # -- new --------------------------------------------------------------------------------------------------------------
 
@@ -291,4 +291,41 @@ INFO = Command(
     "lissom info examples/robots/hybrid_arm.yaml",
     robot_argument,
     _info,
+)
+
+
+# -- export -----------------------------------------------------------------------------------------------------------
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    robot_argument(parser)
+    parser.add_argument("--functions", help="names, separated by commas; without, the ones most used")
+    parser.add_argument("--name", help="prefix of the C functions; without, the name of the robot")
+    parser.add_argument(
+        "--fmu", action="store_true", help="write an FMU for co-simulation (FMI 3.0) in place of sources"
+    )
+    parser.add_argument("--dt", type=positive, default=1e-3, help="with --fmu: size of a step [s] (0.001)")
+    out_argument(parser, "folder of the sources, or file of the FMU")
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    keep_results(arguments, arguments.out)
+    _, model = loaded(arguments.robot)
+    if arguments.fmu:
+        print(f"wrote {ls.export_fmu(model, arguments.out, dt=arguments.dt, name=arguments.name)}")
+        return 0
+    chosen = {"functions": arguments.functions.split(",")} if arguments.functions else {}
+    made = ls.export(model, arguments.out, name=arguments.name, **chosen)
+    print(f"wrote {arguments.out}: {', '.join(made.functions)}; {made.name}.h describes the functions")
+    return 0
+
+
+EXPORT = Command(
+    "export",
+    "write a robot as C++ sources with a C interface",
+    "lissom export examples/robots/cdm.yaml --functions mass_matrix,step --out cdm_sources",
+    _export_arguments,
+    _export,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from lissom.cli.common import shown
 from lissom.cli.computing import BENCH, KERNELS, SWEEP
-from lissom.cli.files import CHECK, INFO, NEW
+from lissom.cli.files import CHECK, EXPORT, INFO, NEW
 from lissom.cli.pictures import ANIMATE, RENDER, VIEW
 from lissom.cli.simulate import DEMO, SIMULATE
 from lissom.cli.statics import CONTINUATION, MODES, STATICS
@@ -28,6 +28,7 @@ COMMANDS = (
     RENDER,
     ANIMATE,
     SWEEP,
+    EXPORT,
     DEMO,
     BENCH,
     KERNELS,

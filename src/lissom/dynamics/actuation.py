@@ -141,7 +141,8 @@ def actuation_kernel(act: Acting) -> Any:
     return actuation_alone
 
 
-def _make(model: Model, batch: int) -> Buffers:
+def actuation_buffers(model: Model, batch: int) -> Buffers:
+    """Buffers of the actuation matrix and of lengths of tendons."""
     n = len(model.channels.names)
     outputs = {"tau": (model.nv,), "B": (n * model.nv,), "length": (n,), "along": (model.springs.n_paths,)}
     w = Buffers(
@@ -177,7 +178,7 @@ def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     Its results are `length` (n_channels,) and, per unit of each channel, `B` (n_channels, nv), which is zero for
     actuators of users.
     """
-    w, lead = filled_workspace(model, "actuation", _make, ("q",), q)
+    w, lead = filled_workspace(model, "actuation", actuation_buffers, ("q",), q)
     w.run()
     w.raise_for_status()
     return w, lead

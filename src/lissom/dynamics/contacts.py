@@ -209,7 +209,8 @@ def contacts_kernel(act: Acting) -> Any:
     return contacts_of_states
 
 
-def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
+def contacts_buffers(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
+    """Buffers of gaps and of the pairs in contact, with anchors for each instance if `anchored`."""
     world = model.contacts
     outputs = {"gap": (len(world.ball_node),), "pairs": (int(NUMBERS_PER_PAIR) * world.capacity,)}
     w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)}, outputs)
@@ -238,7 +239,7 @@ def balls_at(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _at_state(model: Model, q: np.ndarray) -> Workspace:
     """The workspace after a launch for the gaps at one state."""
-    w = workspace(model, "contacts", 1, _make)
+    w = workspace(model, "contacts", 1, contacts_buffers)
     w.host["q"][0], w.host["v"][0], w.host["with_forces"][0] = q, 0.0, 0
     w.scratch.near.count.fill_(-1)  # the list of near pairs of an earlier state may lack new pairs
     w.run()
@@ -265,7 +266,9 @@ def _depths(model: Model, q: np.ndarray) -> np.ndarray:
     """Largest depth of a contact at each state (n, nq), 0 without contact, (n,) [m]."""
     depth = np.zeros(len(q))
     for part in row_slices(len(q)) if len(model.contacts.pair) else ():
-        w, _ = filled_workspace(model, "contacts", _make, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv)))
+        w, _ = filled_workspace(
+            model, "contacts", contacts_buffers, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv))
+        )
         w.host["with_forces"][0] = 0
         w.run()
         w.raise_for_status()
@@ -294,7 +297,7 @@ def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> An
     states = {name: flat(x, lead) for name, x in rows.items()}
     found = [_NONE] * count
     for part in row_slices(count) if len(model.contacts.pair) else ():
-        w, _ = filled_workspace(model, "contacts", _make, ("q", "v"), states["q"][part], states["v"][part])
+        w, _ = filled_workspace(model, "contacts", contacts_buffers, ("q", "v"), states["q"][part], states["v"][part])
         w.host["with_forces"][0] = 1
         w.run()
         w.raise_for_status()
@@ -363,7 +366,9 @@ def contact_geometry(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarra
     found, count, size = [np.zeros((0, int(NUMBERS_PER_PAIR)))], np.zeros(len(q), dtype=int), int(NUMBERS_PER_PAIR)
     done = 0
     for part in row_slices(len(q)):
-        w, _ = filled_workspace(model, "contacts", _make, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv)))
+        w, _ = filled_workspace(
+            model, "contacts", contacts_buffers, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv))
+        )
         w.host["with_forces"][0] = int(WITH_CURVATURE)
         w.run()
         w.raise_for_status()
@@ -390,7 +395,9 @@ def _contact_rows(model: Model, q: Any, v: Any) -> np.ndarray:
     """The rows of numbers of the pairs in contact at one state, shape (n, NUMBERS_PER_PAIR)."""
     if len(model.contacts.pair) == 0:
         return np.zeros((0, int(NUMBERS_PER_PAIR)))
-    w, lead = filled_workspace(model, "contacts", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
+    w, lead = filled_workspace(
+        model, "contacts", contacts_buffers, ("q", "v"), q, np.zeros(model.nv) if v is None else v
+    )
     if lead:
         raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
     w.host["with_forces"][0] = 1
@@ -488,7 +495,7 @@ def contact_powers(model: Model, q: np.ndarray, v: np.ndarray, *, follows: bool)
     """
     sums, slides = np.zeros((4, len(q))), np.zeros(len(q), dtype=bool)
     follows = follows and model.contacts.sticks
-    make, held = partial(_make, anchored=follows), {}
+    make, held = partial(contacts_buffers, anchored=follows), {}
     seen: list[list[tuple[float, float]]] = [[] for _ in q]
     anchors = model.contacts.anchors
     for part in row_slices(len(q), 1 if follows else _STATES) if len(model.contacts.pair) else ():
@@ -517,7 +524,7 @@ def anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
     """Anchors at states q (n, nq), v (n, nv) if each state had `anchors` (n, n_pairs, 6) before; of the same shape."""
     out = np.full((len(q), *anchors.shape[1:]), np.nan)
     for part in [slice(0, len(q))] if model.models else row_slices(len(q)):
-        make = partial(_make, anchored=True)
+        make = partial(contacts_buffers, anchored=True)
         w, _ = filled_workspace(model, "contacts with anchors", make, ("q", "v"), q[part], v[part])
         w.put_anchors(anchors[part])
         w.host["with_forces"][0] = 1

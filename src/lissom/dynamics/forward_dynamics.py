@@ -334,7 +334,8 @@ def accelerations_kernel(model: Model) -> Any:
     return articulated_kernel if solves_by_blocks(model) else forward_dynamics_kernel
 
 
-def _make(model: Model, batch: int, *, dense: bool = False) -> Buffers:
+def forward_dynamics_buffers(model: Model, batch: int, *, dense: bool = False) -> Buffers:
+    """Buffers of accelerations by the solver of a model, or by the dense one."""
     w = _buffers(model, batch, ("v", "given", "extra"), {"a": (model.nv,)})
     closes = solves_closed(model) and not dense
     loops = loop_buffers(w, model, batch, dense=not closes)
@@ -385,11 +386,13 @@ def run_forward_dynamics(
     Returns:
         The workspace: accelerations in `a`, dq/dt in `q_dot`, constraint forces in `force`.
     """
-    w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make, in_blocks=True)
+    w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), forward_dynamics_buffers, in_blocks=True)
     _run(w, model, q, v, u, t, pull)
     singular = w.status > scratch.STATUS_SINGULAR
     if singular.any() and solves_closed(model):  # the dense solver also handles a coordinate without mass in a loop
-        dense = workspace(model, "forward_dynamics dense", w.batch, partial(_make, dense=True), in_blocks=True)
+        dense = workspace(
+            model, "forward_dynamics dense", w.batch, partial(forward_dynamics_buffers, dense=True), in_blocks=True
+        )
         _run(dense, model, q, v, u, t, pull)
         if singular.all():
             return dense

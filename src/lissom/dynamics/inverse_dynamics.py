@@ -66,7 +66,8 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
     return newton_euler
 
 
-def _make(model: Model, batch: int) -> Buffers:
+def inverse_dynamics_buffers(model: Model, batch: int) -> Buffers:
+    """Buffers with the output "tau"."""
     inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, table_options=TableOptions(only_along_v=True))
     gravity = w.gravity()
@@ -82,7 +83,7 @@ def run_inverse_dynamics(
 ) -> tuple[Workspace, tuple[int, ...]]:
     """Fill and run the workspace of inverse dynamics: the workspace and the leading axes. The caller reads `tau` and
     `status`."""
-    w, lead = filled_workspace(model, "inverse_dynamics", _make, ("q", "v", "a"), q, v, a)
+    w, lead = filled_workspace(model, "inverse_dynamics", inverse_dynamics_buffers, ("q", "v", "a"), q, v, a)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:

@@ -147,7 +147,8 @@ _TABLE_OPTIONS = TableOptions(derivatives=True)
 _APPROXIMATE = _TABLE_OPTIONS._replace(approximate=True)
 
 
-def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
+def residual_derivatives_buffers(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
+    """Buffers with the outputs "tau", "dq", "dv" and "da", with anchors for each instance if `anchored`."""
     square = (model.nv * column_width(model),)
     inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,)}
     w = Buffers(
@@ -241,8 +242,10 @@ def derivative_workspace(
     States (n, ...) may have `anchors` (n, n_pairs, 6) each; None: those of the model.
     """
     if anchors is None or not anchors.size:
-        return filled_workspace(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
-    make = partial(_make, anchored=True)
+        return filled_workspace(
+            model, "residual_derivatives", residual_derivatives_buffers, ("q", "v", "a", "u"), q, v, a, u
+        )
+    make = partial(residual_derivatives_buffers, anchored=True)
     w, lead = filled_workspace(model, "residual_derivatives with anchors", make, ("q", "v", "a", "u"), q, v, a, u)
     w.put_anchors(anchors)
     return w, lead

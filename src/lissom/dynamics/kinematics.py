@@ -332,7 +332,8 @@ def frame_acceleration(
     return frame_results(w, lead, places, "acc", 6)
 
 
-def _make_frames(model: Model, batch: int, room: int) -> Buffers:
+def frames_buffers(model: Model, batch: int, room: int) -> Buffers:
+    """Buffers of the motion of up to `room` frames, which `put_places` writes."""
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     sizes = {"pose": (16 * room,), "twist": (6 * room,), "acc": (6 * room,)}
     w = Buffers(model, batch, shapes, sizes, table_options=_TABLE_OPTIONS, extra_nodes=room)
@@ -350,7 +351,7 @@ def _run_frames(model: Model, q: Any, v: Any, a: Any, name: str, s: Any) -> tupl
 
 def _run_at(model: Model, q: Any, v: Any, a: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
     room, zero = frame_capacity(places), np.zeros(model.nv)
-    make = partial(_make_frames, room=room)
+    make = partial(frames_buffers, room=room)
     w, lead = filled_workspace(
         model, f"frames {room}", make, _STATE, q, zero if v is None else v, zero if a is None else a
     )
@@ -371,7 +372,7 @@ def _poses(model: Model, q: Any, places: Places) -> np.ndarray:
     g = call_of(model, family, places=places)(q)
     if g is not None:
         return g
-    w, lead = filled_workspace(model, family, partial(_make_frames, room=frame_capacity(places)), ("q",), q)
+    w, lead = filled_workspace(model, family, partial(frames_buffers, room=frame_capacity(places)), ("q",), q)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()
@@ -387,7 +388,8 @@ def frame_results(w: Workspace, lead: tuple[int, ...], places: Places, name: str
     return rows.copy()
 
 
-def _make_jacobian(model: Model, batch: int, room: int, *, rates: bool) -> Buffers:
+def jacobian_buffers(model: Model, batch: int, room: int, *, rates: bool) -> Buffers:
+    """Buffers of Jacobians of up to `room` frames, which `put_places` writes, and of their rates if `rates`."""
     size, inputs = (6 * model.nv * room,), {"q": (model.nq,), "v": (model.nv,)}
     outputs = {"pose": (16 * room,), "J": size, "J_dot": size if rates else (0,)}
     w = Buffers(model, batch, inputs, outputs, table_options=_TABLE_OPTIONS, extra_nodes=room)
@@ -425,7 +427,7 @@ def jacobian_rates_at(
 
 def _run_jacobians(model: Model, q: Any, v: Any, places: Places, *, rates: bool) -> tuple[Workspace, tuple[int, ...]]:
     room, known = frame_capacity(places), ("q", "v") if rates else ("q",)  # without rates v stays zero there
-    make = partial(_make_jacobian, room=room, rates=rates)
+    make = partial(jacobian_buffers, room=room, rates=rates)
     given = (q, np.zeros(model.nv) if v is None else v)[: len(known)]
     w, lead = filled_workspace(model, f"jacobian {'rates ' if rates else ''}{room}", make, known, *given)
     put_places(w, model, places)

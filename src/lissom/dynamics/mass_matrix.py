@@ -115,7 +115,8 @@ def kernel_of(model: Model) -> Any:
     return rigid_mass_matrix_kernel if is_rigid(model) else mass_matrix_kernel
 
 
-def _make(model: Model, batch: int) -> Buffers:
+def mass_matrix_buffers(model: Model, batch: int) -> Buffers:
+    """Buffers with the output "M", (nv²,)."""
     w = Buffers(model, batch, {"q": (model.nq,)}, {"M": (model.nv**2,)})
     kernel = kernel_of(model)
     if kernel is rigid_mass_matrix_kernel:
@@ -146,7 +147,7 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
             return M
     if isinstance(model, ModelBatch):
         return for_models(mass_matrix, {"model": model, "q": q}, "q")
-    w, lead = filled_workspace(model, "mass_matrix", _make, ("q",), q)
+    w, lead = filled_workspace(model, "mass_matrix", mass_matrix_buffers, ("q",), q)
     w.run()
     w.raise_for_status()
     if not lead:

@@ -339,6 +339,11 @@ class Buffers:
         arrays = (array for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value))
         return [array.numpy() for array in arrays if array.dtype is not wp.uint64]
 
+    def arguments(self) -> tuple[Any, list[Any]]:
+        """The kernel of these buffers, and its arguments on the first thread, without the first instance."""
+        kernel, inputs = self._recorded[0]
+        return kernel_for(kernel, self.model), [self._argument_of_thread(value, k, 0) for k, value in enumerate(inputs)]
+
     def instance_arrays(self) -> set[str]:
         """Names of the arrays in `host` that have a row for each instance."""
         full = self._full_arrays or self.host

@@ -390,6 +390,25 @@ def _overload_key(kind: Any) -> Any:
     return kind if isinstance(kind, type) else None
 
 
+def generated_code(module: Any) -> str:
+    """The C++ code that Warp generates for a module for the CPU, with structs by address.
+
+    Raises:
+        ValueError: the installed version of Warp was not tested.
+    """
+    if not is_tested(wp.__version__):
+        raise ValueError(f"Warp must be of version {' or '.join(TESTED_VERSIONS)} (got {wp.__version__})")
+    share_generated_code(module)
+    module.get_module_hash(1)
+    code, *_ = module._run_codegen(module.resolved_options[1] | {"output_arch": None}, True)
+    return str(code)
+
+
+def native_headers() -> Path:
+    """Folder of the headers that generated code includes."""
+    return Path(wp.__file__).parent / "native"
+
+
 def compile_into_cache(module: Any) -> None:
     """Compile a module for the CPU into the cache. The module that is loaded stays as it is."""
     clear(module)

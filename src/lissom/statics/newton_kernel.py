@@ -372,7 +372,8 @@ def equilibrium_kernel(act: Acting) -> Any:
     return equilibria
 
 
-def _make(model: Model, batch: int) -> Buffers:
+def equilibrium_buffers(model: Model, batch: int) -> Buffers:
+    """Buffers of Newton's method for equilibria."""
     unknowns = model.nv + model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("move", "unit_stiffness", "residual", "zeros", "v", "extra"), model.nv)
@@ -433,7 +434,7 @@ class Sought:
 
 def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
     """Buffers and launch of the kernel before its first part, filled with the arguments of newton_in_kernel."""
-    w = workspace(model, "equilibrium", len(q), _make)
+    w = workspace(model, "equilibrium", len(q), equilibrium_buffers)
     host = w.host
     host["start"][:], host["force"][:] = q, force
     host["u"][:], host["opened"][:] = sought.factor * sought.u, sought.opened

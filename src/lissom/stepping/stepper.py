@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 RTOL, ATOL = 1e-5, 1e-7  # tolerances of Newton's iteration; such errors are not visible
-_LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # smallest part of a step that is tried
+LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # smallest part of a step that is tried
 _LONGEST = 64  # largest number of steps in one launch of a stepper
 _ARRAYS = ("q", "v", "a", "ahead", "force", "before", "force_before")  # of a state
 _SCHEMES = "must be a Scheme, such as ls.sdirk() or ls.generalized_alpha(), or None"
@@ -133,7 +133,7 @@ class Stepper:
         self._varies = law is not None or TimeRows.are_needed(model)
         if tolerance is not None:
             scheme.check_estimate()
-        least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
+        least, limits = LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
         self._state: StepState | None = None
         self._spent = 0.0
@@ -434,7 +434,7 @@ class Copies:
         else:
             self._times = TimeRows(model, self.w, scheme, n, most, self.dt, most)
         numbers = scheme_numbers(scheme, RTOL, (ATOL, ATOL), model.n_rows > 0, ORDER_SHARE)
-        least, given = _LEAST_PART * self.dt, {"w": self.w, "numbers": numbers, "time_rows": self._times}
+        least, given = LEAST_PART * self.dt, {"w": self.w, "numbers": numbers, "time_rows": self._times}
         self._motions = Motions(model, n, scheme, least, **given)
         self.q, self.v = self.w.host["q"], self.w.host["v"]
         self._per_launch = min(n, _STATES_PER_LAUNCH)

@@ -133,6 +133,17 @@ def wait_for_functions(cells: np.ndarray) -> None:
         _ = function.address
 
 
+def code_of_cell(cell: int) -> str:
+    """The code of `Functions::run` of the function of a cell, given by the address of the cell, for other compilers.
+
+    Raises:
+        LookupError: no function has this cell.
+    """
+    if cell not in _functions:
+        raise LookupError(f"no function has the cell {cell}")
+    return str(_functions[cell].tasks[0].result())
+
+
 def _wait_for_all() -> None:
     wait([task for function in list(_functions.values()) for task in function.tasks])
 

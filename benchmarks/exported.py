@@ -1,0 +1,144 @@
+"""Exported C++ beside the library: time of a call, size of the code, and time to build it.
+
+    python benchmarks/exported.py              # the cable-driven manipulator and a robot arm, by clang++
+    python benchmarks/exported.py ur10 --compiler g++
+
+A call from C copies arguments, runs the kernel and copies results. Beside it are the kernel alone, launched from
+Python by the library's own loop, and the public function. All times are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import lissom as ls
+from lissom.exporting.functions import FUNCTIONS, LAUNCHES
+from lissom.exporting.recorded import EVALUATE, states_of
+from lissom.exporting.sources import compiler_flags
+
+ROBOTS = Path(__file__).parents[1] / "examples" / "robots"
+MEASURED = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "energy", "frames", "inverse_dynamics_derivatives",
+            "step")  # fmt: skip
+_CALLS = 400
+_PROGRAM = """
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <vector>
+#include "robot.h"
+#include "recorded.h"
+
+static double now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * double(t.tv_sec) + 1e-3 * double(t.tv_nsec);
+}
+
+template <typename F>
+static void measure(const char* name, F call) {
+    std::vector<double> times;
+    for (int k = 0; k < CALLS; ++k) {
+        const double begin = now();
+        for (int n = 0; n < 10; ++n)
+            call();
+        times.push_back((now() - begin) / 10.0);
+    }
+    std::nth_element(times.begin(), times.begin() + CALLS / 2, times.end());
+    std::printf("%s %.4f\\n", name, times[CALLS / 2]);
+}
+
+int main() {
+    robot_workspace* w;
+    robot_create(&w, nullptr, 0, ROBOT_ABI_VERSION);
+    for (int k = 0; k < N_RECORDS; ++k) {
+        size_t takes, gives;
+        robot_sizes(RECORDS[k].function, &takes, &gives);
+        std::vector<double> out(gives);
+        measure(RECORDS[k].name, [&] {
+            robot_evaluate(w, RECORDS[k].function, RECORDS[k].in, takes, out.data(), gives);
+        });
+    }
+    robot_start(w, 0.0, BEFORE_Q, BEFORE_V, nullptr);
+    measure("step", [&] { robot_step(w, STEP_SIZE, nullptr); });
+    robot_destroy(w);
+}
+"""
+_RECORD = "struct record { int function; const char* name; const double* in; const double* out; };\n"
+
+
+def _median(call, count=_CALLS):
+    """Median time of a call in groups of ten [µs]."""
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        for _ in range(10):
+            call()
+        times.append(1e5 * (time.perf_counter() - began))
+    return float(np.median(times))
+
+
+def _from_c(folder: Path, name: str, compiler: str) -> tuple[dict[str, float], float, int]:
+    """Times of calls [µs], the time to compile all sources [s], and the size of the code [bytes]."""
+    (folder / "bench.cpp").write_text(
+        (_PROGRAM.replace('#include "recorded.h"', f'{_RECORD}#include "recorded.h"').replace("CALLS", str(_CALLS)))
+        .replace("robot_", f"{name}_").replace("ROBOT_", f"{name.upper()}_").replace("robot.h", f"{name}.h"),
+        encoding="utf-8",
+    )  # fmt: skip
+    began, objects = time.perf_counter(), []
+    for source in sorted(folder.rglob("*.cpp")):
+        objects.append(folder / f"{source.parent.name}_{source.stem}.o")
+        command = [compiler, *compiler_flags(compiler), "-march=native", f"-I{folder}", f"-I{folder}/warp"]
+        command += ["-c", source, "-o", objects[-1]]
+        subprocess.run(list(map(str, command)), check=True)
+    program = folder / "bench"
+    subprocess.run([compiler, *map(str, objects), "-o", str(program), "-lm"], check=True)
+    built = time.perf_counter() - began
+    text = subprocess.run(["size", str(program)], capture_output=True, text=True, check=True).stdout.split("\n")[1]
+    lines = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {key: float(value) for key, value in map(str.split, lines)}, built, int(text.split()[0])
+
+
+def _from_python(model: ls.Model, function: str) -> tuple[float, float]:
+    """Times of the kernel alone and of the public function [µs]."""
+    state = states_of(model)[0]
+    if function == "step":
+        stepper = ls.Stepper(model, 1e-3)
+        return float("nan"), _median(stepper.step)
+    launch = FUNCTIONS[function].launches[0]
+    w = LAUNCHES[launch](model)
+    for key, value in state.items():
+        if key in w.host:
+            w.host[key][0] = value
+    given = [state[argument.name] for argument in FUNCTIONS[function].arguments]
+    return _median(w.run), _median(lambda: EVALUATE[function](model, *given))
+
+
+def main() -> None:
+    """Print a table for each robot."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("robots", nargs="*", default=["cdm", "ur10"])
+    parser.add_argument("--compiler", default="clang++")
+    arguments = parser.parse_args()
+    for robot in arguments.robots:
+        model = ls.load_robot(ROBOTS / f"{robot}.yaml").build()
+        with tempfile.TemporaryDirectory() as place:
+            made = ls.export(model, place, MEASURED, name="bench_robot")
+            size = sum((made.folder / path).stat().st_size for path in made.files)
+            found, built, code = _from_c(made.folder, made.name, arguments.compiler)
+        print(f"{robot}: nq {model.nq}, built by {arguments.compiler} in {built:.0f} s, sources {size / 1e6:.1f} MB, "
+              f"program {code / 1e3:.0f} kB")  # fmt: skip
+        print(f"{'[µs]':32} {'from C':>9} {'kernel':>9} {'Python':>9} {'ratio':>7}")
+        for function in MEASURED:
+            kernel, public = _from_python(model, function)
+            from_c = found[function]
+            print(f"{function:32} {from_c:9.2f} {kernel:9.2f} {public:9.2f} {from_c / kernel:7.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""Export of a robot as C++ that any compiler builds, with a C interface: without Python, Warp and downloads.
+
+The kernels are those of the library: Warp writes them as C++, and the export binds their arguments to constants and to
+a block of working memory (launches). `native/robot.cpp` does what Python does around them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.configuration import quaternion_joints
+from lissom.dynamics.contacts import NUMBERS_PER_PAIR
+from lissom.dynamics.loads import laws_of_time, steady_loads
+from lissom.dynamics.start import start_configuration
+from lissom.errors import ModelError
+from lissom.exporting import sources
+from lissom.exporting.functions import FUNCTIONS, LAUNCHES, frame_names, launches_of
+from lissom.exporting.launches import Place, Program
+from lissom.exporting.laws import laws_buffers
+from lissom.exporting.recorded import recorded
+from lissom.forces.tendons import SLACK_TOLERANCE
+from lissom.launch.buffers import Buffers
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.passes.columns import column_width
+from lissom.passes.scratch import ALL_TERMS, acting_flags
+from lissom.portable import write_whole
+from lissom.robot import checks, formatting
+from lissom.stepping.schemes import sdirk
+from lissom.stepping.step_rows import COUNTS, DONE, HAS_MATRIX, STEADY
+from lissom.stepping.step_sizes import LEAST, NEXT
+from lissom.stepping.stepper import LEAST_PART
+
+
+@final
+@formatting.in_one_line
+@dataclass(frozen=True)
+class ExportedRobot:
+    """An exported robot.
+
+    Fields:
+        folder: folder of the sources. name: prefix of all functions.
+        functions: names of the exported functions.
+        files: paths of the files, below the folder.
+    """
+
+    folder: Path
+    name: str
+    functions: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def export(
+    model: Model,
+    out: str | Path,
+    functions: Sequence[str] = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "energy", "frames", "step"),
+    *,
+    name: str | None = None,
+) -> ExportedRobot:
+    """Write a robot as C++ sources with a C interface, which need neither Python nor Warp.
+
+    The folder has a header, the kernels, the numbers of the robot as constants, what the kernels need of Warp's headers
+    with their licence, a CMakeLists.txt, and a program that compares results to recorded ones. Units are SI, angles
+    are in [rad].
+
+    Args:
+        out: folder, which is made if it does not exist.
+        functions: what is exported: forward_dynamics, inverse_dynamics, mass_matrix, energy, frames, jacobians,
+            inverse_dynamics_derivatives, forward_dynamics_derivatives, equilibrium, step.
+        name: prefix of all functions and name of the header; None: the name of the robot, in lower case.
+    Returns:
+        ExportedRobot.
+    Raises:
+        ModelError: there is no such function, or the robot has a part that kernels cannot evaluate, by its name and
+            with the cure. OSError: a file cannot be written.
+    """
+    chosen = _checked_functions(functions)
+    _require_exportable(model, chosen)
+    prefix = _checked_name(model, name)
+    program, varies = Program(), _varies(model)
+    if varies:
+        program.add("laws", laws_buffers(model))
+    made: dict[str, Buffers] = {launch: LAUNCHES[launch](model) for launch in launches_of(model, chosen)}
+    for launch, w in made.items():
+        program.add(launch, w)
+    files = _files(model, program, chosen, prefix, varies)
+    folder = Path(out)
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / path, lambda stream, text=text: stream.write(text.encode("utf-8")))
+    return ExportedRobot(folder, prefix, chosen, tuple(files))
+
+
+def _checked_functions(functions: Sequence[str]) -> tuple[str, ...]:
+    names = [functions] if isinstance(functions, str) else list(functions)
+    wrong = [name for name in names if name not in FUNCTIONS]
+    checks.require(bool(names) and not wrong, "functions", f"must be of {', '.join(FUNCTIONS)}", wrong or names)
+    return tuple(name for name in FUNCTIONS if name in names)
+
+
+_RESERVED = ("robot", "wp", "traced", "std", "lissom")
+
+
+def _checked_name(model: Model, name: str | None) -> str:
+    """A prefix of C functions."""
+    plain = re.sub(r"\W+", "_", (model.name if name is None else name).lower()).strip("_")
+    if name is None and (not re.fullmatch(r"[a-z][a-z0-9_]*", plain) or plain in _RESERVED):
+        plain = f"r_{plain}"
+    good = (
+        bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", plain))
+        and plain not in _RESERVED
+        and (name is None or plain == name)
+    )
+    checks.require(good, "name", "must be lower case letters, digits and underscores, and begin with a letter", name)
+    return plain
+
+
+def _varies(model: Model) -> bool:
+    return model.loads.varies or model.n_motions > 0
+
+
+def _require_exportable(model: Model, functions: Iterable[str]) -> None:
+    """Raise a ModelError that names a part of the robot which exported code cannot evaluate, and the cure."""
+    if isinstance(model, ModelBatch) or model.models:
+        raise ModelError("export: must be given one model (got a ModelBatch); export its models one by one")
+    where = f"robot {model.name!r}: export"
+    if model.device != "cpu":
+        raise ModelError(f"{where} needs kernels for the CPU (got {model.device!r}); build it without a device")
+    cure = "write it as TracedFunction or as Warp function"
+    for force, *_ in model.forces.called:
+        raise ModelError(f"{where} cannot hold force {force!r}, a function in Python; {cure}")
+    for actuator, *_ in model.inputs.custom:
+        raise ModelError(f"{where} cannot hold actuator {actuator.name!r}, a function in Python; {cure}")
+    for actuator, *_ in model.inputs.native:
+        raise ModelError(f"{where} cannot hold actuator {actuator.name!r}, a function of the user; use a Tendon, "
+                         "a WrenchInput or a JointActuator")  # fmt: skip
+    for force in model.forces.driven:
+        raise ModelError(f"{where} cannot hold force {force.name!r}, a function of inputs; use a WrenchInput")
+    links = model.links.names
+    for m, pose in model.maps.functions():
+        link = links[model.nodes.link[model.maps.node[m]]]
+        raise ModelError(
+            f"{where} cannot hold the joint of link {link!r}, which Python evaluates: it {pose.why_python}"
+        )
+    if model.maps.calls_python or model.deforming.calls_python or model.pulls.calls_python:
+        names = sorted({links[model.nodes.link[k]] for k in (*model.deforming.node, *model.maps.node)})
+        raise ModelError(f"{where} cannot hold deformable bodies that Python evaluates: {', '.join(names)}; "
+                         "`lissom info` gives the reasons")  # fmt: skip
+    if model.prescribed.n_locked or model.prescribed.steady is not None:
+        raise ModelError(f"{where} cannot hold a model in steady motion; export the model of the robot")
+    if _varies(model) and laws_of_time(model) is None:
+        names = ", ".join([*model.description.loads, *model.description.motions]) or "the current"
+        rule = "needs loads and motions that are expressions, samples or polynomials of time"
+        raise ModelError(f"{where} {rule}, and one of {names} is a function in Python; write it as an expression")
+    if {"step", "equilibrium"} & set(functions):
+        for k, j in enumerate(model.prescribed.dof.tolist()):
+            if model.dofs.q[j] < 0:
+                named = f"motion {model.prescribed.names[k]!r} of a spherical or free joint"
+                raise ModelError(f"{where} of step and equilibrium cannot hold {named}; leave these two out")
+
+
+def coordinate_names(model: Model) -> tuple[list[str], list[str]]:
+    """Names of coordinates and of velocities: the link, and the number on it."""
+
+    def names(starts: np.ndarray, total: int) -> list[str]:
+        spans = zip(model.links.names, starts.tolist(), [*starts.tolist()[1:], total])
+        return [f"{name}[{k}]" for name, first, stop in spans for k in range(stop - first)]
+
+    return names(model.links.q_start, model.nq), names(model.links.v_start, model.nv)
+
+
+def _reserve(program: Program, kind: str, count: int) -> Place:
+    place = Place(program.size, kind, count, "")
+    program.size += -(-8 * max(count, 1) // 64) * 64
+    return place
+
+
+def _files(model: Model, program: Program, functions: tuple[str, ...], name: str, varies: bool) -> dict[str, str]:
+    """Texts of all files, by path."""
+    has, nq, nv, nu, rows = set(functions), model.nq, model.nv, model.nu, model.n_rows
+    more: dict[str, Place] = {}
+    if "forward_dynamics_derivatives" in has:
+        n, m = nv + rows, 2 * nv + nu
+        for key, count in (("matrix", n * n), ("right", n * m), ("units", n)):
+            more[f"solve_{key}"] = _reserve(program, "double", count)
+    if "equilibrium" in has:
+        more["equilibrium_kept"] = _reserve(program, "double", nq + rows)
+    if "step" in has:
+        more["step_kept"] = _reserve(program, "double", nq + 4 * nv + 2 * rows + 6 * len(model.contacts.pair))
+    for launch in program.launches:
+        if f"{launch}_load" not in more and "load" not in program.launches[launch].places:
+            more[f"{launch}_load"] = _reserve(program, "double", 0)
+    starts = [at for at, _, _ in quaternion_joints(model)]
+    own = {
+        "default_configuration": start_configuration(model),
+        "neutral_configuration": model.neutral(),
+        "joint_gain": model.inputs.joint_gain,
+        "gain": model.channels.gain,
+        "spool_slack": model.spools.slack,
+        "spool_stiffness": model.spools.stiffness,
+        "loads": np.zeros(0) if varies else steady_loads(model),
+        "stage_ends": sdirk().ends,
+    }
+    constants = {key: np.append(np.ravel(values).astype(np.float64), 0.0) for key, values in own.items()}
+    n_loads = 6 * model.n_load_rows
+    numbers: dict[str, Any] = {f"HAS_{function.upper()}": int(function in has) for function in FUNCTIONS}
+    numbers["HAS_FORWARD_DYNAMICS"] = int("forward_dynamics" in program.launches)
+    numbers |= {"HAS_LAWS": int(varies), "WIDTH": column_width(model), "N_LOADS": n_loads}
+    numbers |= {"N_FORCES": n_loads - 12 * model.has_surroundings, "N_MOTIONS": model.n_motions}
+    numbers |= {"N_CHANNELS": len(model.channels.names), "N_SPOOLS": len(model.spools.channel)}
+    numbers |= {"SLACK_TOLERANCE": SLACK_TOLERANCE, "N_QUATERNIONS": len(starts)}
+    numbers |= {"LOADS_AND_SPRINGS": acting_flags(True, True), "ALL_TERMS": int(ALL_TERMS)}
+    numbers |= {"N_STAGES": len(sdirk().stages), "LEAST_PART": repr(LEAST_PART)}
+    numbers |= {"DONE": DONE, "HAS_MATRIX": HAS_MATRIX, "STEADY": STEADY, "N_COUNTS": COUNTS}
+    numbers |= {"LEAST": LEAST, "NEXT": NEXT}
+    sticks = bool(model.contacts.sticks)
+    numbers |= {"STICKS": int(sticks), "NUMBERS_PER_PAIR": int(NUMBERS_PER_PAIR)}
+    numbers["STATE_OF_ROWS"] = ", step_force, step_force_before" * (rows > 0) + ", step_anchor" * sticks
+    arrays = {
+        "int MOTION_V[]": sources.integers(model.prescribed.dof),
+        "int MOTION_Q[]": sources.integers(model.dofs.q[model.prescribed.dof]),
+        "int SPOOL_CHANNEL[]": sources.integers(model.spools.channel),
+        "int QUATERNION_AT[]": sources.integers(starts),
+        "double GRAVITY[]": "{" + ", ".join(repr(float(x)) for x in model.gravity) + "}",
+        "const char* COORDINATE_NAMES[]": sources.strings(coordinate_names(model)[0]),
+        "const char* VELOCITY_NAMES[]": sources.strings(coordinate_names(model)[1]),
+        "const char* INPUT_NAMES[]": sources.strings(list(model.inputs.names)),
+        "const char* INPUT_UNITS[]": sources.strings([unit_of_input(model, k) for k in range(nu)]),
+        "const char* FRAME_NAMES[]": sources.strings(frame_names(model)),
+    }
+    cells = {cell: k for k, cell in enumerate(program.functions)}
+    tables = {key: program.table(key, values) for key, values in constants.items()}
+    renamed = {key: table.name for key, table in tables.items() if table.name != key}
+    texts = {f"kernels/{launch}.cpp": sources.kernel_source(code) for launch, code in program.launches.items()}
+    texts |= {f"functions/{k}.cpp": sources.function_source(k, program.functions[c]) for c, k in cells.items()}
+    whole = sources.native("robot.cpp").replace("@SIZES@", _sizes(functions)).replace("@CALLS@", _calls(functions))
+    for key, other in renamed.items():
+        whole = whole.replace(f"ROBOT({key})", f"ROBOT({other})")
+    texts[f"{name}.cpp"] = sources.prefixed(sources.chosen(whole, functions), name)
+    texts[f"{name}.h"] = sources.prefixed(sources.chosen(_header(model, functions), functions), name)
+    texts["layout.h"] = sources.layout(program, numbers, arrays, more)
+    texts["tables.h"] = sources.tables_header(name, program, cells)
+    texts["tables.cpp"] = sources.tables_source(program, cells)
+    texts["bind.h"] = sources.native("bind.h")
+    texts |= sources.headers()
+    texts["recorded.h"], known = recorded(model, functions, name)
+    for file in ("CMakeLists.txt", "README.md", "test.c"):
+        parts = known if file == "test.c" else functions
+        texts[file] = sources.prefixed(_filled(sources.native(file), model, parts, name), name)
+    return texts
+
+
+def _filled(text: str, model: Model, functions: tuple[str, ...], name: str) -> str:
+    for key, value in {
+        "TITLE": model.name, "NAME": name, "FUNCTIONS": ", ".join(functions), "VERSION": version("lissom")
+    }.items():  # fmt: skip
+        text = text.replace(f"@{key}@", value)
+    return sources.chosen(text, functions)
+
+
+def _header(model: Model, functions: tuple[str, ...]) -> str:
+    title = f"{model.name}, exported by lissom {version('lissom')}."
+    values = {"TITLE": title, "NQ": model.nq, "NV": model.nv, "NU": model.nu, "N_ROWS": model.n_rows}
+    values |= {"N_FRAMES": len(frame_names(model)), "ENUMS": _enums(functions)}
+    text = sources.native("robot.h")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", str(value))
+    return text
+
+
+def _evaluated(functions: Iterable[str]) -> list[str]:
+    return [function for function in functions if FUNCTIONS[function].results]
+
+
+def _enums(functions: Iterable[str]) -> str:
+    """Numbers of the functions of states, which do not depend on what else is exported."""
+    known = list(FUNCTIONS)
+    lines = [f"    ROBOT_{name.upper()} = {known.index(name)}," for name in _evaluated(functions)]
+    return "\n".join(
+        ["/* Numbers of functions for robot_evaluate(). */", "enum {", *lines, "    ROBOT_LAST = 63", "};", ""]
+    )
+
+
+def _sizes(functions: Iterable[str]) -> str:
+    """The branches of robot_sizes()."""
+    lines = []
+    for name in _evaluated(functions):
+        takes, gives = (" + ".join(part.size for part in parts) for parts in FUNCTIONS[name][:2])
+        lines += [f"        case ROBOT_{name.upper()}:", f"            *n_in = {takes};"]
+        lines += [f"            *n_out = {gives};", "            return ROBOT_OK;"]
+    return "\n".join(lines)
+
+
+def _calls(functions: Iterable[str]) -> str:
+    """The branches of robot_evaluate()."""
+    lines = []
+    for name in _evaluated(functions):
+        given, parts = ["w"], FUNCTIONS[name]
+        for array, arguments in (("in", parts.arguments), ("out", parts.results)):
+            before: list[str] = []
+            for argument in arguments:
+                at = " + ".join([array, *before])
+                given.append("in[0]" if argument.name == "t" else at)
+                before.append(argument.size)
+        lines += [f"        case ROBOT_{name.upper()}:", f"            return robot_{name}({', '.join(given)});"]
+    return "\n".join(lines)
+
+
+def unit_of_input(model: Model, k: int) -> str:
+    """Unit of an input that is a channel, such as a tension; empty for forces on joints."""
+    own = np.flatnonzero(model.channels.gain[:, k])
+    found = re.search(r"\[(.+)\]", model.channels.units[int(own[0])]) if len(own) else None
+    return found[1] if found else ""
