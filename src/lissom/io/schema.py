@@ -533,7 +533,7 @@ def _custom(name: str, matrix: Any) -> actuators.CustomActuator:
 
 def _actuator(name: str, make: Callable[..., Any], **fields: Any) -> Any:
     """Type annotation of an actuator; its methods of Robot describe keys that its class does not have."""
-    cls, adds = getattr(actuators, name), (Robot.add_tendon, Robot.add_chamber, Robot.add_body_chamber)
+    cls, adds = getattr(actuators, name), (actuators.PathRod, Robot.add_chamber, Robot.add_body_chamber)
     return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields, cls, *adds)
 
 

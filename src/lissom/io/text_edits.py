@@ -95,7 +95,7 @@ def put(text: str, keys: Keys, value: Any, name: str = "text") -> str:
         return _with_entry(text, path, str(keys[-1]), value, name)
     text, path = _unnamed(text, keys, name, own=False)
     node, outer = path[-1], _outermost_flow(path[:-1])
-    if outer is None or _is_short(text, outer, len(_flow(value)) - (node.stop - node.start)):
+    if outer is None or _is_short(text, outer, len(flow_text(value)) - (node.stop - node.start)):
         return _replaced(text, path, value)
     return _in_block(text, path, keys, name, value)
 
@@ -130,6 +130,8 @@ def remove(text: str, keys: Keys, name: str = "text") -> str:
         return text[:start] + text[following.start if holder.kind == "map" else _dash(text, following) :]
     if holder.kind == "list" and k > 0:
         line = _with_comments_above(text, line, start - line)
+    if text[:line].endswith("\n\n") and text[stop + 1 : stop + 2] in ("\n", ""):  # one empty line is enough
+        line -= 1
     return text[:line] + text[stop + 1 :] if stop < len(text) else text[:line].rstrip("\n") + text[stop:]
 
 
@@ -177,7 +179,7 @@ def rename_key(text: str, keys: Keys, new: str, name: str = "text") -> str:
     found = [key for key, _ in path[-2].pairs if key.text == keys[-1]]
     if path[-1] is None or not found:
         raise _no_place(keys, name)
-    return text[: found[0].start] + _flow(new) + text[found[0].stop :]
+    return text[: found[0].start] + flow_text(new) + text[found[0].stop :]
 
 
 def copied(text: str, keys: Keys, name: str = "text") -> str | None:
@@ -254,7 +256,7 @@ def _replaced(text: str, path: list[Any], value: Any) -> str:
     node, holder = path[-1], path[-2]
     name = f"&{node.anchor} " if node.anchor and node.kind != "alias" else ""
     if _outermost_flow(path[:-1]) is not None:
-        return text[: node.start] + name + _flow(value) + text[node.stop :]
+        return text[: node.start] + name + flow_text(value) + text[node.stop :]
     if holder.kind == "list":
         head = _dash(text, node) + 1
     else:
@@ -340,19 +342,19 @@ def _with_entry(text: str, path: list[Any], key: str, value: Any, name: str) -> 
     """The text with a new key at the end of a mapping."""
     holder = path[-2]
     outer = _outermost_flow(path[:-1])
-    entry = f"{_flow(key)}: "
+    entry = f"{flow_text(key)}: "
     if holder.kind == "scalar" or not holder.items:
         return _replaced(text, path[:-1], {key: value}) if len(path) > 2 else written({key: value})
     last = holder.items[-1]
     if outer is not None:
-        entry += _flow(value)
+        entry += flow_text(value)
         if _is_short(text, outer, len(entry) + 2):
             return text[: last.stop] + ", " + entry + text[last.stop :]
         keys = _keys_to(path[0], holder, [])
         return _in_block(text, [*path[:-1], None], [*keys, key], name, value)
     column = _column(text, holder, last)
     stop = _end_of_line(text, last.stop)
-    return text[:stop] + "\n" + " " * column + _flow(key) + ":" + _behind(value, column, False) + text[stop:]
+    return text[:stop] + "\n" + " " * column + flow_text(key) + ":" + _behind(value, column, False) + text[stop:]
 
 
 def _keys_to(node: Node, wanted: Node, keys: list[str | int]) -> list[str | int]:
@@ -392,19 +394,19 @@ def _in_block(text: str, path: list[Any], keys: Keys, name: str, value: Any) -> 
 def _behind(value: Any, column: int, of_list: bool, name: str = "") -> str:
     """A value with its name, behind a key or behind the dash of a list at a column."""
     if not isinstance(value, dict | list) or fits_line(value) or not value:
-        return f" {name}" + _flow(value)
+        return f" {name}" + flow_text(value)
     if isinstance(value, dict):
-        rows = [f"{_flow(key)}:" + _behind(item, column + 2, False) for key, item in value.items()]
+        rows = [f"{flow_text(key)}:" + _behind(item, column + 2, False) for key, item in value.items()]
     else:
         rows = ["-" + _behind(item, column + 2, True) for item in value]
     indent = "\n" + " " * (column + 2)
     return (" " if of_list and not name else f" {name}".rstrip() + indent) + indent.join(rows)
 
 
-def _flow(value: Any) -> str:
+def flow_text(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{flow_text(key)}: {flow_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(flow_text, value)) + "]"
     return written([value]).strip()[1:-1]
