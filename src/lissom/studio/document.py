@@ -136,6 +136,17 @@ class RobotDocument:
         found = [item.get("name") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         return [name for name in found if isinstance(name, str)]
 
+    def known_names(self, here: str | None = None) -> dict[str, list[str]]:
+        """The names that fields of other parts may hold: "links", the links whose joints move as "joints", and
+        "actuators", with common inputs. The link `here` stands last."""
+        links = self.data.get("links")
+        given = [item for item in links if isinstance(item, dict)] if isinstance(links, list) else []
+        moving = [str(item.get("name")) for item in given
+                  if isinstance(joint := item.get("joint"), dict) and joint.get("type") != "JointFixed"]  # fmt: skip
+        found = {"links": self.names("links"), "joints": moving,
+                 "actuators": [*self.names("actuators"), *self.names("couplings")]}  # fmt: skip
+        return {kind: sorted(names, key=lambda name: name == here) for kind, names in found.items()}
+
     def free_name(self, section: str, wanted: str) -> str:
         """A name that no part of a list has yet, with a number behind it where it is needed."""
         taken = {*self.names(section), *self.names(SHARED_NAMES.get(section, section))}
@@ -278,7 +289,9 @@ class RobotDocument:
         """A part and all parts that cannot do without it, and the places of names that other parts lose."""
         gone, found = {(section, k)}, list(references(self.data))
         while True:
-            names = {({"couplings": "actuators"}.get(kind, kind), self.value([kind, j, "name"])) for kind, j in gone}
+            names = {
+                ({"couplings": "actuators"}.get(kind, kind), str(self.value([kind, j, "name"]))) for kind, j in gone
+            }
             lost = [keys for keys, kind, name in found if (kind, name) in names and (keys[0], keys[1]) not in gone]
             more = {(str(keys[0]), int(keys[1])) for keys in lost if not self._drops(keys, lost)}
             if not more:

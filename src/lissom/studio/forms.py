@@ -203,7 +203,9 @@ def _references(kind: Kind, data: Any, keys: list[str | int]) -> Iterator[tuple[
         if isinstance(data, str):
             yield keys, REFERENCES[kind.word], data
         if isinstance(data, list):
-            yield from (([*keys, k], REFERENCES[kind.word], name) for k, name in enumerate(data))
+            yield from (
+                ([*keys, k], REFERENCES[kind.word], name) for k, name in enumerate(data) if isinstance(name, str)
+            )
     if kind.word == BY_NAME and kind.key is not None and kind.key.word in REFERENCES and isinstance(data, dict):
         yield from (([*keys, name, name], REFERENCES[kind.key.word], name) for name in data)
     for key, inner, value in steps_into(kind, data):

@@ -51,8 +51,8 @@ _STYLE = """
 .q-tree__node-header { padding: 1px 4px } .q-tree { font-size: 0.85rem }
 .nested > .q-expansion-item__container > .q-item { padding: 2px 4px; min-height: 28px; background: #f3f5f8;
   border-radius: 4px; margin-top: 3px }
-.nested .q-expansion-item__content { padding: 2px 0 4px 10px; gap: 0; border-left: 2px solid #e3e7ee;
-  margin-left: 4px }
+.nested .q-expansion-item__content { padding: 2px 0 4px 10px !important; gap: 0 !important; margin-left: 4px;
+  border-left: 2px solid #e3e7ee }
 .nicegui-row { gap: 0.25rem } .q-menu .q-item { min-height: 30px; padding: 2px 14px; font-size: 0.85rem }
 .mistake { line-height: 1.25; padding: 2px 0 4px 0 }
 .calls { font-family: monospace; font-size: 0.72rem; white-space: pre-wrap; color: #445; background: #f3f5f8;
@@ -384,10 +384,7 @@ class Page:
             body.get("type", "") if isinstance(body, dict) else item.get("type", "") if isinstance(item, dict) else ""
         )
         icon = _BODIES.get(str(kind), "radio_button_unchecked" if section == "links" else "")
-        node: dict[str, Any] = {
-            "id": json.dumps([section, k]),
-            "label": f"{_name(item)}" + (f"   {kind}" if kind else ""),
-        }
+        node: dict[str, Any] = {"id": json.dumps([section, k]), "label": _name(item), "kind": str(kind)}
         if icon:
             node["icon"] = icon
         if (section, k) in wrong:
@@ -492,15 +489,13 @@ class Page:
     def _tell(self, text: str, good: bool = False) -> None:
         from nicegui import ui
 
-        ui.notify(text, type="positive" if good else "negative", multi_line=True, position="bottom-left",
-                  timeout=4000 if good else 8000, close_button=not good)  # fmt: skip
+        close: Any = [] if good else [{"label": "close", "color": "white", "dense": True, "noCaps": True}]
+        ui.notify(text, type="positive" if good else "negative", multi_line=True, position="bottom",
+                  timeout=4000 if good else 9000, actions=close)  # fmt: skip
 
     def _add(self, section: str, title: str) -> None:
-        names = {"links": self.document.names("links"),
-                 "actuators": [*self.document.names("actuators"), *self.document.names("couplings")]}  # fmt: skip
         here = _name(self.document.value(self.selected)) if self.selected[:1] == ["links"] else None
-        if here in names["links"]:
-            names["links"] = [*(name for name in names["links"] if name != here), here]
+        names = self.document.known_names(here)
         value = blank(part_kind(section).forms[title], names)
         if section != "input_limits":
             value = {"name": self.document.free_name(section, _short(title)), **{
@@ -629,8 +624,8 @@ class Page:
             for name, unit in sliders:
                 with ui.row().classes("w-full no-wrap items-center gap-2"):
                     ui.label(name).classes("text-body2").style("width: 34%")
-                    line = ui.input(value=known.get(name, "0")).props(f'dense outlined suffix="{unit}"').classes("col")
-                    self._texts.append(line.mark(f"input-{name}"))
+                    line = ui.input(value=known.get(name, ""), placeholder="0").props(f'dense outlined suffix="{unit}"')
+                    self._texts.append(line.classes("col").mark(f"input-{name}"))
             if not sliders:
                 ui.label("this robot has no inputs").classes("text-caption text-grey-7")
             else:

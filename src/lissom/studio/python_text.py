@@ -41,7 +41,8 @@ def python_of(robot: Robot) -> str:
                 raise _unwritten(where)
             rows.append(_added(item, part.add, where))
     if robot.fluid is not None:
-        rows += ["", f"robot.fluid = {_code(robot.fluid, 0, 'fluid')}"]
+        given = _given(robot.fluid, "fluid")
+        rows += ["", _call("robot.set_fluid", [given.pop("density")], given, 0)]
     text = "\n".join(rows) + "\n"
     imports = "from dataclasses import replace\n\n" if "replace(" in text else ""
     return f"{imports}import lissom as ls\n\n{text}"
@@ -88,7 +89,7 @@ def _given(item: Any, where: str) -> dict[str, str]:
     out = {}
     for field in dataclasses.fields(item):
         value = getattr(item, field.name)
-        if not is_default(value, field.default) and not (value == {} and field.default is dataclasses.MISSING):
+        if not is_default(value, field.default) and not (isinstance(value, dict) and not value):
             out[field.name] = _code(value, 4, f"{where}: {field.name}")
     return out
 

@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -26,7 +26,7 @@ from lissom.io.robot_file import fault_of
 from lissom.model.model import Model
 from lissom.model.redesign import redesign_of
 from lissom.robot.functions import Expression
-from lissom.robot.paths import sharing
+from lissom.robot.paths import sharing, value_at
 from lissom.robot.robot import Robot
 from lissom.simulation.simulate import simulate
 from lissom.simulation.trajectory import Trajectory
@@ -133,6 +133,7 @@ class StudioSession:
         self.inputs: dict[str, float] = {}
         self.building: float | None = None
         self._last_doubts: list[str] = []
+        self._data: Any = {}
         self._changed: float | None = time.perf_counter()
         self._due, self._ends, self._lock = threading.Condition(), threading.Event(), threading.RLock()
         self._thread = threading.Thread(target=self._follow, name="lissom studio", daemon=True)
@@ -224,14 +225,17 @@ class StudioSession:
             if self.model is not None:
                 robot = sharing(robot, self.model.description)
                 model = redesign_of(self.model).model(robot)
-            call = (
-                "model = model.with_(...)  # the values that changed" if model is not None else "model = robot.build()"
-            )
+            call = "model = robot.build()" if model is None else _with(robot, self._paths())
             if model is None:
-                model = robot.build()
+                model, self._data = robot.build(), self.document.data
                 self._last_doubts = _told(caught)
         self._say(call)
         return model, self._last_doubts
+
+    def _paths(self) -> list[str]:
+        """The paths of the values in which the document differs from the one of the last model."""
+        before, self._data = self._data, self.document.data
+        return [path for keys in changed_places(before, self._data) if (path := path_of(keys, self._data))]
 
     def _session(self, model: Model) -> Session:
         """The robot at rest under its inputs, near where it was."""
@@ -402,6 +406,40 @@ class StudioSession:
         self._say({"png": f"ls.render(model, motion, {path.name!r})", "csv": f"motion.to_csv({path.name!r})",
                    "mat": f"motion.to_mat({path.name!r})"}.get(ending, f"motion.save({path.name!r})"))  # fmt: skip
         return path
+
+
+def changed_places(a: Any, b: Any, keys: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The places at which two documents of one structure hold different values."""
+    if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+        return [place for key in b for place in changed_places(a[key], b[key], (*keys, key))]
+    is_list = isinstance(a, list) and isinstance(b, list) and len(a) == len(b) and not all(map(_is_number, b))
+    if is_list:
+        return [place for k, item in enumerate(b) for place in changed_places(a[k], item, (*keys, k))]
+    return [] if a == b else [keys]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def path_of(keys: Sequence[str | int], data: Any) -> str:
+    """The path, as for `Robot.with_`, of the value at a place of a document; empty if there is none."""
+    if len(keys) < 3 or not isinstance(keys[1], int):
+        return str(keys[0]) if len(keys) == 1 else ""
+    name = data[keys[0]][keys[1]].get("name", "")
+    words = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys[2:]]
+    return f"{name}{''.join(words)}".replace(".body.", ".").removesuffix(".expression")
+
+
+def _with(robot: Robot, paths: list[str]) -> str:
+    """The call that makes the values at some paths those of a robot; empty if there are none."""
+    values = []
+    for path in paths:
+        try:
+            values.append(f"{path!r}: {value_at(robot, path)!r}")
+        except ModelError:  # a place that is no path, such as a part of an expression
+            return "model = model.with_(...)"
+    return "model = model.with_({" + ", ".join(values) + "})" if values else ""
 
 
 def alike(a: Model, b: Model) -> bool:

@@ -106,12 +106,13 @@ def graph(value: Any, variable: str) -> tuple[np.ndarray, np.ndarray] | None:
             function: Any = Expression(value["expression"], value.get("variable", variable), value.get("constants", {}))
         elif isinstance(value, dict) and "points" in value:
             function = Tabulated(value["points"], value["values"], value.get("interpolation", "cubic"))
+            x = np.linspace(float(value["points"][0]), float(value["points"][-1]), _SAMPLES)
         elif variable == "s" and isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
             return x, (value[0] + (value[1] - value[0]) * x)[:, None]
         else:
             return None
         y = np.array([np.asarray(function(one), dtype=np.float64).ravel() for one in x])
-    except (ModelError, ArithmeticError, TypeError, ValueError):
+    except (ModelError, ArithmeticError, IndexError, TypeError, ValueError):
         return None
     return (x, y) if np.isfinite(y).all() else None
 
@@ -128,7 +129,8 @@ def blank(form: Form, names: dict[str, list[str]]) -> dict[str, Any]:
     """The mapping with which a form begins.
 
     Args:
-        names: names of the parts by their lists, for fields that name parts.
+        names: names of the parts by their lists, for fields that name parts, of which the last one is taken; "joints"
+            are the links whose joints move.
     """
     out: dict[str, Any] = dict(form.fixed)
     given = _starts().get(form.title, {})
@@ -146,7 +148,7 @@ def blank_value(one: Field, names: dict[str, list[str]]) -> Any:
     if one.default not in (None, []):
         return deepcopy(one.default)
     if kind.word in REFERENCES:
-        known = names.get(REFERENCES[kind.word], [])
+        known = names.get("joints" if kind.word == kinds.JOINT else "", []) or names.get(REFERENCES[kind.word], [])
         return known[-1] if known else ""
     if kind.word == ONE_OF:
         return blank(simplest(kind), names)

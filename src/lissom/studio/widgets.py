@@ -120,8 +120,7 @@ class PartForm:
 
     @property
     def _names(self) -> dict[str, list[str]]:
-        inputs = [*self.document.names("actuators"), *self.document.names("couplings")]
-        return {"links": self.document.names("links"), "actuators": inputs}
+        return self.document.known_names()
 
     # -- fields -------------------------------------------------------------------------------------------------------
 
@@ -277,7 +276,7 @@ class PartForm:
             made: dict[str, Any] = {
                 "constant": start,
                 "expression": expression_of(texts, kind.variable, kind.variable),
-                "table": {"points": [0.0, 0.5, 1.0], "values": [start] * 3},
+                "table": {"points": [0.0, 0.3, 0.7, 1.0], "values": [start] * 4},
             }
             self._put(keys, made[event.value], again=True)
 
