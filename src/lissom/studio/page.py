@@ -30,6 +30,7 @@ from lissom.viewing.viewer import LOOPBACK, Viewer, names_of_machine, refusal
 
 PAGE_PORT = 8090
 _POLL = 0.15  # between two looks at the session [s]
+_RECONNECT = 60.0  # time for which a page waits for a busy machine before it is loaded again [s]
 _SLOW = 1.5  # building time after which the page says what takes long [s]
 _OPEN_LINKS = 150  # number of links up to which the tree is open at first
 _ROBOT = "robot"  # the first node of the tree
@@ -51,8 +52,8 @@ _STYLE = """
 .q-tree__node-header { padding: 1px 4px } .q-tree { font-size: 0.85rem }
 .nested > .q-expansion-item__container > .q-item { padding: 2px 4px; min-height: 28px; background: #f3f5f8;
   border-radius: 4px; margin-top: 3px }
-.nested .q-expansion-item__content { padding: 2px 0 4px 10px !important; gap: 0 !important; margin-left: 4px;
-  border-left: 2px solid #e3e7ee }
+.nicegui-expansion-content { padding: 2px 0 4px 10px; gap: 0; margin-left: 4px; border-left: 2px solid #e3e7ee }
+.nicegui-scroll-area .q-scrollarea__content { padding: 6px; gap: 4px }
 .nicegui-row { gap: 0.25rem } .q-menu .q-item { min-height: 30px; padding: 2px 14px; font-size: 0.85rem }
 .mistake { line-height: 1.25; padding: 2px 0 4px 0 }
 .calls { font-family: monospace; font-size: 0.72rem; white-space: pre-wrap; color: #445; background: #f3f5f8;
@@ -94,7 +95,8 @@ def studio(
 
     print(f"{document.path}: http://{'localhost' if host in ('0.0.0.0', '::', '') else host}:{port}")
     print("Ctrl-C ends the studio", flush=True)
-    options: dict[str, Any] = {"reload": False, "show": browser, "show_welcome_message": False, "favicon": "🪱"}
+    options: dict[str, Any] = {"reload": False, "show": browser, "show_welcome_message": False, "favicon": "🪱",
+                               "reconnect_timeout": _RECONNECT}  # fmt: skip
     try:
         ui.run(host=host, port=port, uvicorn_logging_level="error", **options)
     except KeyboardInterrupt:
@@ -170,13 +172,14 @@ class Studio:
         nothing.add_link("world")
         self.viewer = Viewer(nothing.build(), None, None, None, host, port, hosts)
         self.session = StudioSession(document, self.show)
+        self.selected: list[str | int] = []  # by the last page, with which a new one begins
         self._size = 0.0
 
     def show(self, view: Session) -> None:
         """Show a session in the scene. The camera moves if the robot is of another size."""
         self.viewer.take(view)
         size = self.viewer.stage.size
-        if view.model.n_nodes and not 0.5 < size / (self._size or 1e-9) < 2.0:
+        if view.model.n_nodes and not 0.7 < size / (self._size or 1e-9) < 1.4:
             self._size = size
             self.look()
 
@@ -219,7 +222,7 @@ class Page:
                 self.scene.style("border: 0; width: 100%; height: 100%; display: block")
         ui.keyboard(on_key=self._key)
         ui.timer(_POLL, self._poll)
-        self._select([])
+        self._select(made.selected)
 
     # -- header -------------------------------------------------------------------------------------------------------
 
@@ -231,13 +234,16 @@ class Page:
             ui.label("lissom studio").classes("text-subtitle1 text-weight-medium q-mr-sm")
             self.file = ui.label("").classes("text-caption ellipsis").style("max-width: 22em; opacity: 0.85")
             ui.separator().props("vertical dark").classes("q-mx-sm")
-            self.undo = ui.button(icon="undo", on_click=self.document.undo).props(flat).mark("undo")
-            self.redo = ui.button(icon="redo", on_click=self.document.redo).props(flat).mark("redo")
+            self.undo = ui.button(icon="undo", on_click=self.document.undo).props(flat).props("data-place=undo")
+            self.redo = ui.button(icon="redo", on_click=self.document.redo).props(flat).props("data-place=redo")
             with self.undo:
                 self.undo_hint = ui.tooltip("undo")
             with self.redo:
                 self.redo_hint = ui.tooltip("redo")
-            with ui.button("Template", icon="dashboard").props(flat).mark("template"), ui.menu().props("auto-close"):
+            with (
+                ui.button("Template", icon="dashboard").props(flat).props("data-place=template"),
+                ui.menu().props("auto-close"),
+            ):
                 for name, text in templates().items():
                     ui.menu_item(name, on_click=partial(self._take_template, name, text))
             ui.button("Attach", icon="attach_file", on_click=self._ask_attach).props(flat).tooltip(
@@ -305,7 +311,7 @@ class Page:
 
         small = "flat dense size=md no-caps color=primary"
         with ui.row().classes("w-full gap-0 items-center q-px-xs bg-grey-1 no-wrap"):
-            with ui.button("Add", icon="add").props(small).mark("add"), ui.menu().props("auto-close"):
+            with ui.button("Add", icon="add").props(small).props("data-place=add"), ui.menu().props("auto-close"):
                 for section, word in sections().items():
                     self._add_item(section, word)
                 ui.menu_item("fluid", on_click=self._add_fluid)
@@ -317,7 +323,9 @@ class Page:
                  lambda: self._move(-1)),
                 ("arrow_downward", "later in its list", lambda: self._move(1)),
             ):  # fmt: skip
-                ui.button(icon=icon, on_click=react).props(small).tooltip(hint).mark(hint.split(",")[0])
+                ui.button(icon=icon, on_click=react).props(small).tooltip(hint).props(
+                    f'data-place="{hint.split(",")[0]}"'
+                )
         with (
             ui.splitter(horizontal=True, value=36, limits=(10, 85)).classes("w-full col").style("min-height: 0") as two
         ):
@@ -425,6 +433,7 @@ class Page:
         from nicegui import ui
 
         self.part.clear()
+        self.studio.selected = self.selected
         self.form.version = self.document.version
         with self.part:
             if not self.document.is_readable:
@@ -580,7 +589,7 @@ class Page:
             with ui.row().classes("w-full items-center gap-2 no-wrap"):
                 ui.button("Statics", icon="anchor", on_click=self._statics).props("no-caps dense").classes(
                     "q-px-sm"
-                ).mark("statics").tooltip("the equilibrium under these inputs (at t = 0)")
+                ).props("data-place=statics").tooltip("the equilibrium under these inputs (at t = 0)")
                 ui.button("Modes", icon="graphic_eq", on_click=self._modes).props("no-caps dense outline").classes(
                     "q-px-sm"
                 ).tooltip("natural frequencies about the equilibrium")
@@ -594,7 +603,7 @@ class Page:
                 )
                 ui.button("Motion", icon="play_arrow", on_click=self._motion).props("no-caps dense").classes(
                     "q-px-sm"
-                ).mark("motion")
+                ).props("data-place=motion")
             self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback")
             self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props("no-caps dense flat")
             self.note = ui.label("").classes("text-caption whitespace-pre-wrap")
@@ -625,7 +634,7 @@ class Page:
                 with ui.row().classes("w-full no-wrap items-center gap-2"):
                     ui.label(name).classes("text-body2").style("width: 34%")
                     line = ui.input(value=known.get(name, ""), placeholder="0").props(f'dense outlined suffix="{unit}"')
-                    self._texts.append(line.classes("col").mark(f"input-{name}"))
+                    self._texts.append(line.classes("col").props(f'data-place="input-{name}"'))
             if not sliders:
                 ui.label("this robot has no inputs").classes("text-caption text-grey-7")
             else:

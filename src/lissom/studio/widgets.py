@@ -214,7 +214,7 @@ class PartForm:
                 self._clear(keys)
 
         line = self._line(text_of(value), _hint(one), one.unit, commit)
-        line.mark(_mark(keys))
+        line.props(_mark(keys))
 
     def _truth(self, one: Field, keys: Keys) -> None:
         from nicegui import ui
@@ -252,7 +252,7 @@ class PartForm:
         options = known if several or one.is_required else [nothing, *known]
         shown = own if several else (own[0] if own else None if one.is_required else nothing)
         ui.select(options, value=shown, multiple=several, on_change=chosen).props("dense outlined use-chips" if several
-                  else "dense outlined").classes("w-full").mark(_mark(keys))  # fmt: skip
+                  else "dense outlined").classes("w-full").props(_mark(keys))  # fmt: skip
 
     def _function(self, one: Field, kind: Kind, keys: Keys) -> None:
         """A number, (base, tip), an expression or a table, with a graph."""
@@ -290,9 +290,9 @@ class PartForm:
                     self._table(one, keys, value, draw)
                 picture = ui.html("", sanitize=False)
                 draw()
-            ui.select(_HOW, value=how, on_change=choose).props("dense borderless options-dense").classes("how").style(
-                "width: 2.2em"
-            ).tooltip("a number, two numbers (base, tip), an expression, or a table")
+            ways = ui.select(_HOW, value=how, on_change=choose).props("dense borderless options-dense").classes("how")
+            ways.style("width: 2.2em").props(_mark([*keys, "way"]))
+            ways.tooltip("a number, two numbers (base, tip), an expression, or a table")
 
     def _expression(self, one: Field, kind: Kind, keys: Keys, value: Any, draw: Callable[[], Any]) -> None:
         from nicegui import ui
@@ -312,7 +312,7 @@ class PartForm:
 
         for k, text in enumerate(texts):
             line = self._line(text, f"expression of {given}", one.unit, lambda text, k=k: commit(k, text))
-            line.props('prefix="ƒ"').mark(f"{_mark(keys)}-{k}")
+            line.props('prefix="ƒ"').props(_mark([*keys, k]))
         with ui.row().classes("gap-1"):
             more = expression_of([*texts, "0"], given, kind.variable)["expression"]
             ui.button(icon="add", on_click=lambda: self._put([*keys, "expression"], more, again=True)).props(
@@ -362,10 +362,10 @@ class PartForm:
                 self._clear([*keys, "rotation"], again=True)
 
         line = self._line(text_of(position), "0, 0, 0", "m", moved)
-        line.props('prefix="position"').mark(_mark([*keys, "position"]))
+        line.props('prefix="position"').props(_mark([*keys, "position"]))
         for name, hint, unit in (("axis", "0, 0, 1", ""), ("degrees", "0", "°")):
             line = self._line(text_of((turn or {}).get(name)), hint, unit, lambda text, name=name: turned(name, text))
-            line.props(f'prefix="{"turned by" if unit else "about"}"').mark(_mark([*keys, name]))
+            line.props(f'prefix="{"turned by" if unit else "about"}"').props(_mark([*keys, name]))
 
     # -- values with fields of their own ------------------------------------------------------------------------------
 
@@ -431,7 +431,7 @@ class PartForm:
 
         shown = form.title if form is not None else NONE if optional else None
         choice = ui.select(options, value=shown, on_change=chosen, with_input=len(titles) > 12)
-        choice.props("dense outlined options-dense").classes("w-full q-mb-xs").mark(f"{_mark(keys)}-class")
+        choice.props("dense outlined options-dense").classes("w-full q-mb-xs").props(_mark([*keys, "class"]))
         if form is not None and form.help:
             choice.tooltip(form.help)
 
@@ -477,7 +477,8 @@ class PartForm:
             self._edit(lambda: self.document.add_entry(keys, made), again=True)
 
         if item.word == ONE_OF and len(item.forms) > 1:
-            with ui.button("add", icon="add").props("flat dense no-caps size=sm"), ui.menu().props("auto-close"):
+            adder = ui.button("add", icon="add").props("flat dense no-caps size=sm").props(_mark([*keys, "add"]))
+            with adder, ui.menu().props("auto-close"):
                 for title in item.forms:
                     ui.menu_item(_worded(title), on_click=partial(add, title))
         else:
@@ -556,8 +557,8 @@ def graph_picture(found: tuple[np.ndarray, np.ndarray] | None, variable: str) ->
 
 
 def _mark(keys: Sequence[str | int]) -> str:
-    """A word by which tests find the input of a place."""
-    return "-".join(str(key).replace(" ", "_") for key in keys)
+    """An attribute of the page by which programs, such as tests, find the input of a place."""
+    return 'data-place="{}"'.format("-".join(str(key).replace(" ", "_").replace('"', "") for key in keys))
 
 
 def _worded(title: str) -> str:
