@@ -147,10 +147,8 @@ class User(Browser):
     def rename(self, text):
         """Give the part that is selected another name."""
         self.press("rename")
-        self.until(lambda: self.where("document.querySelector('.q-dialog input')"), "the dialog is open")
-        time.sleep(0.5)
-        x, y, _ = self.where("document.querySelector('.q-dialog input')")
-        self.click(x, y)
+        focused = "!!document.activeElement.closest('.q-dialog') && document.activeElement.tagName === 'INPUT'"
+        self.until(lambda: self.run(focused), "the dialog asks for a name")
         self.type(text)
         self.says(text)
 

@@ -15,13 +15,11 @@ from lissom.robot import fields as kinds
 from lissom.robot.robot import PARTS
 from lissom.studio.forms import (
     BY_NAME,
-    LIST,
     ONE_OF,
     TEXT,
     Kind,
     document_form,
     form_of,
-    kind_at,
     part_kind,
     sections,
     steps_into,
@@ -155,16 +153,6 @@ def test_another_class_keeps_the_values_that_it_has_too():
     other = changed_class(body.forms["RigidBody box"], rod, NAMES)
     assert other["shape"] == "box" and other["material"] == rod["material"] and "length" not in other
     assert form_of(body, other).title == "RigidBody box"
-
-
-def test_kinds_of_places():
-    """The kind of a place follows the classes that the data names."""
-    data = {"links": [BASE["links"][0] | {"joint": {"type": "JointRevolute"}}]}
-    assert kind_at(["links", 0, "joint", "axis"], data).word == kinds.NUMBERS
-    assert kind_at(["links", 0, "body", "section", "radius"], data).variable == "s"
-    assert kind_at(["links", 0, "parent"], data).word == kinds.LINK_OR_WORLD
-    assert kind_at(["links", 0, "joint", "radius"], data) is None
-    assert kind_at(["loads"], data).word == LIST
 
 
 def test_a_new_class_appears_without_a_line():

@@ -25,7 +25,7 @@ from lissom.io.text_files import bytes_of, parse
 from lissom.io.urdf import load_urdf
 from lissom.portable import write_whole
 from lissom.robot.robot import PARTS, SHARED_NAMES, Robot
-from lissom.studio.forms import REFERENCES, Kind, references, sections
+from lissom.studio.forms import references, sections
 
 Keys = Sequence[str | int]
 TEMPLATES = Path(__file__).parent / "templates"
@@ -492,8 +492,3 @@ def files_outside(data: Any, folder: Path, keys: tuple[str | int, ...] = ()) -> 
             except ModelError as error:
                 yield [*keys, key], str(error)
         yield from files_outside(value, folder, (*keys, key))
-
-
-def is_reference(kind: Kind) -> str:
-    """The list of parts that a value names one of; empty if it names none."""
-    return REFERENCES.get(kind.word, "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import UnionType
@@ -166,29 +166,6 @@ def steps_into(kind: Kind, data: Any) -> Iterator[tuple[str | int, Kind, Any]]:
         yield from ((k, kind.item, item) for k, item in enumerate(data))
     elif kind.word == BY_NAME and isinstance(data, dict) and kind.item is not None:
         yield from ((key, kind.item, item) for key, item in data.items())
-
-
-def kind_at(keys: Sequence[str | int], data: Any) -> Kind | None:
-    """The kind of the value at a place of a document; None if the schema has no such place."""
-    kind, here = Kind(ONE_OF, forms={"robot": document_form()}), data
-    for key in keys:
-        kind = kind_of(kind, here)
-        if kind.word == ONE_OF:
-            form = form_of(kind, here)
-            one = form.field(str(key)) if form is not None else None
-            if one is None:
-                return None
-            kind = one.kind
-        elif kind.word in (LIST, BY_NAME) and kind.item is not None:
-            kind = kind.item
-        else:
-            return None
-        here = here.get(key) if isinstance(here, dict) else _entry(here, key)
-    return kind
-
-
-def _entry(here: Any, key: str | int) -> Any:
-    return here[key] if isinstance(here, list) and isinstance(key, int) and key < len(here) else None
 
 
 def references(data: Any) -> Iterator[tuple[list[str | int], str, str]]:

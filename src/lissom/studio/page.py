@@ -24,7 +24,7 @@ from lissom.studio.forms import ONE_OF, Kind, document_form, form_of, part_kind,
 from lissom.studio.python_text import python_of
 from lissom.studio.session import Result, StudioSession, call_of, summary
 from lissom.studio.values import blank
-from lissom.studio.widgets import PartForm
+from lissom.studio.widgets import WORLD, PartForm
 from lissom.viewing.session import Session
 from lissom.viewing.viewer import LOOPBACK, Viewer, names_of_machine, refusal
 
@@ -46,9 +46,9 @@ _STYLE = """
 .q-field--dense .q-field__control, .q-field--dense .q-field__marginal { min-height: 30px; height: auto }
 .q-field--auto-height.q-field--dense .q-field__control, .q-field--auto-height.q-field--dense .q-field__native
   { min-height: 30px }
-.q-field__native, .q-field__input, .q-field__suffix, .q-field__prefix { font-size: 0.82rem; padding-top: 2px;
-  padding-bottom: 2px; line-height: 1.3 }
-.q-field__suffix, .q-field__prefix { color: #7a8699; font-size: 0.74rem }
+.q-field--dense .q-field__native, .q-field--dense .q-field__input, .q-field--dense .q-field__suffix,
+.q-field--dense .q-field__prefix { font-size: 0.82rem; padding-top: 2px; padding-bottom: 2px; line-height: 1.3 }
+.q-field--dense .q-field__suffix, .q-field--dense .q-field__prefix { color: #7a8699; font-size: 0.74rem }
 .q-tree__node-header { padding: 1px 4px } .q-tree { font-size: 0.85rem }
 .nested > .q-expansion-item__container > .q-item { padding: 2px 4px; min-height: 28px; background: #f3f5f8;
   border-radius: 4px; margin-top: 3px }
@@ -262,6 +262,15 @@ class Page:
         self._select([])
 
     async def _ask_attach(self) -> None:
+        dialog, file, parent, prefix = self._attach_dialog()
+        if await dialog and file.value:
+            on = None if parent.value == WORLD else parent.value
+            added = self._do(lambda: self.document.attach(str(file.value), on, prefix.value or ""))
+            if added:
+                self._tell(f"added {', '.join(added)}", good=True)
+
+    def _attach_dialog(self) -> tuple[Any, Any, Any, Any]:
+        """A dialog that asks for a robot file, and its fields."""
         from nicegui import ui
 
         with ui.dialog() as dialog, ui.card().style("min-width: 24em"):
@@ -270,17 +279,12 @@ class Page:
             if not found:
                 ui.label(f"There is no other robot file below {self.document.folder}").classes("text-caption")
             file = ui.select(found, label="file", with_input=True).classes("w-full")
-            parent = ui.select(["the world", *self.document.names("links")], label="on", value="the world")
-            parent.classes("w-full")
+            parent = ui.select([WORLD, *self.document.names("links")], label="on", value=WORLD).classes("w-full")
             prefix = ui.input("prefix of its names", value="").classes("w-full")
             with ui.row().classes("w-full justify-end"):
                 ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button("Attach", on_click=lambda: dialog.submit(True)).props("no-caps")
-        if await dialog and file.value:
-            on = None if parent.value == "the world" else parent.value
-            added = self._do(lambda: self.document.attach(str(file.value), on, prefix.value or ""))
-            if added:
-                self._tell(f"added {', '.join(added)}", good=True)
+        return dialog, file, parent, prefix
 
     # -- the left side ------------------------------------------------------------------------------------------------
 
@@ -555,21 +559,25 @@ class Page:
                 self._select([section, k + by])
 
     async def _ask_name(self) -> None:
-        from nicegui import ui
-
         if not self._is_part:
             return
         section, k = str(self.selected[0]), int(self.selected[1])
+        new = await self._name_dialog(_name(self.document.value([section, k])))
+        if new:
+            self._do(lambda: self.document.rename(section, k, new.strip()))
+            self._select([section, k])
+
+    def _name_dialog(self, name: str) -> Any:
+        """A dialog that asks for a new name."""
+        from nicegui import ui
+
         with ui.dialog() as dialog, ui.card():
-            line = ui.input("new name", value=_name(self.document.value([section, k]))).props("autofocus")
+            line = ui.input("new name", value=name).props("autofocus")
             line.on("keydown.enter", lambda: dialog.submit(line.value))
             with ui.row().classes("w-full justify-end"):
                 ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat no-caps")
                 ui.button("Rename", on_click=lambda: dialog.submit(line.value)).props("no-caps")
-        new = await dialog
-        if new:
-            self._do(lambda: self.document.rename(section, k, new.strip()))
-            self._select([section, k])
+        return dialog
 
     def _key(self, event: Any) -> None:
         if event.action.keydown and (event.modifiers.ctrl or event.modifiers.meta):

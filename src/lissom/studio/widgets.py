@@ -271,7 +271,7 @@ class PartForm:
         def choose(event: Any) -> None:
             if event.value == how:
                 return
-            start = _first_constant(value, one)
+            start = _first_constant(self.document.value(keys), one)  # which may have changed since
             texts = [text_of(item) for item in (start if isinstance(start, list) else [start])]
             made: dict[str, Any] = {
                 "constant": start,
@@ -349,15 +349,16 @@ class PartForm:
         def moved(text: str) -> None:
             if text.strip():
                 self._put([*keys, "position"], value_of(numbers, text))
-            elif turn is None:
+            elif self.document.value([*keys, "rotation"]) is None:
                 self._clear(keys, again=True)
             else:
                 self._clear([*keys, "position"])
 
         def turned(name: str, text: str) -> None:
-            found = {"axis": [0, 0, 1], "degrees": 0} | (turn or {}) | {name: value_of(numbers, text)}
+            now = self.document.value([*keys, "rotation"])
+            found = {"axis": [0, 0, 1], "degrees": 0} | (now or {}) | {name: value_of(numbers, text)}
             if text.strip():
-                self._put([*keys, "rotation"], found, again=turn is None)
+                self._put([*keys, "rotation"], found, again=now is None)
             else:
                 self._clear([*keys, "rotation"], again=True)
 
@@ -416,7 +417,7 @@ class PartForm:
         optional = one is not None and not one.is_required
         if len(titles) == 1 and not optional:
             return
-        options = {title: _worded(title) for title in titles}
+        options = {title: title for title in titles}
         if optional:
             default = "none" if kind.optional else "default"
             options = {NONE: default, **options}
@@ -456,7 +457,7 @@ class PartForm:
             there = [*keys, k]
             if item.word == ONE_OF:
                 form = form_of(item, value)
-                title = f"{k + 1}  {_worded(form.title) if form is not None else ''}"
+                title = f"{k + 1}  {form.title if form is not None else ''}"
                 with self._expansion(title, tuple(there), depth < _DEEPEST):
                     self._choice(item, there, form, depth + 1)
                     if form is not None:
@@ -480,7 +481,7 @@ class PartForm:
             adder = ui.button("add", icon="add").props("flat dense no-caps size=sm").props(_mark([*keys, "add"]))
             with adder, ui.menu().props("auto-close"):
                 for title in item.forms:
-                    ui.menu_item(_worded(title), on_click=partial(add, title))
+                    ui.menu_item(title, on_click=partial(add, title))
         else:
             first = next(iter(item.forms), "")
             ui.button("add", icon="add", on_click=lambda: add(first)).props("flat dense no-caps size=sm")
@@ -559,10 +560,6 @@ def graph_picture(found: tuple[np.ndarray, np.ndarray] | None, variable: str) ->
 def _mark(keys: Sequence[str | int]) -> str:
     """An attribute of the page by which programs, such as tests, find the input of a place."""
     return 'data-place="{}"'.format("-".join(str(key).replace(" ", "_").replace('"', "") for key in keys))
-
-
-def _worded(title: str) -> str:
-    return title
 
 
 def _hint(one: Field) -> str:
