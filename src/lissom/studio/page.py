@@ -315,7 +315,8 @@ class Page:
 
         small = "flat dense size=md no-caps color=primary"
         with ui.row().classes("w-full gap-0 items-center q-px-xs bg-grey-1 no-wrap"):
-            with ui.button("Add", icon="add").props(small).props("data-place=add"), ui.menu().props("auto-close"):
+            adder = ui.button("Add", icon="add").props(small).props("data-place=add")
+            with adder, ui.menu() as self.adder:
                 for section, word in sections().items():
                     self._add_item(section, word)
                 ui.menu_item("fluid", on_click=self._add_fluid)
@@ -350,7 +351,7 @@ class Page:
         with ui.menu_item(word, auto_close=False).props("clickable"):
             with ui.item_section().props("side"):
                 ui.icon("keyboard_arrow_right")
-            with ui.menu().props('anchor="top end" self="top start" auto-close'):
+            with ui.menu().props('anchor="top end" self="top start"'):
                 for title in forms:
                     ui.menu_item(title, on_click=partial(self._add, section, title))
 
@@ -507,6 +508,7 @@ class Page:
                   timeout=4000 if good else 9000, actions=close)  # fmt: skip
 
     def _add(self, section: str, title: str) -> None:
+        self.adder.close()
         here = _name(self.document.value(self.selected)) if self.selected[:1] == ["links"] else None
         names = self.document.known_names(here)
         value = blank(part_kind(section).forms[title], names)
@@ -522,6 +524,7 @@ class Page:
             self._select([section, k])
 
     def _add_fluid(self) -> None:
+        self.adder.close()
         if self.document.value(["fluid"]) is None:
             self._do(lambda: self.document.put(["fluid"], {"density": 1000}))
         self._select(["fluid"])

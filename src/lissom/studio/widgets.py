@@ -221,7 +221,8 @@ class PartForm:
 
         value = self.document.value(keys)
         shown = bool(one.default) if value is None else value is True
-        ui.switch(value=shown, on_change=lambda event: self._put(keys, bool(event.value))).props("dense")
+        switch = ui.switch(value=shown, on_change=lambda event: self._put(keys, bool(event.value)))
+        switch.props("dense").props(_mark(keys))
 
     def _words(self, one: Field, kind: Kind, keys: Keys) -> None:
         from nicegui import ui
@@ -232,7 +233,7 @@ class PartForm:
         shown = shown if shown in words else None
         choice = ui.select(words, value=shown, with_input=True, new_value_mode="add-unique")
         choice.on_value_change(lambda event: self._put(keys, event.value))
-        choice.props("dense outlined").classes("w-full")
+        choice.props("dense outlined").classes("w-full").props(_mark(keys))
 
     def _reference(self, one: Field, kind: Kind, keys: Keys) -> None:
         from nicegui import ui
