@@ -139,7 +139,8 @@ def test_graphs_show_the_function_that_the_library_reads():
     """Expressions, tables and (base, tip) have graphs of their values; mistakes and code have none."""
     s, y = graph({"expression": ["0", "0.03 - 0.015*s"]}, "s")
     assert y.shape == (len(s), 2) and y[-1] == pytest.approx([0.0, 0.015])
-    assert graph([0.03, 0.01], "s")[1][-1] == pytest.approx([0.01])
+    assert graph([0.03, 0.01], "s", tapers=True)[1][-1] == pytest.approx([0.01])
+    assert graph([0.03, 0.01], "s") is None  # such as a pair (y, z)
     assert graph({"points": [0, 0.3, 0.6, 2], "values": [1, 2, 3, 4]}, "t")[1][-1] == pytest.approx([4.0])
     for wrong in ("s", 0.3, {"expression": "s +"}, {"expression": "__import__('os')"}, {"points": [0], "values": [1]}):
         assert graph(wrong, "s") is None

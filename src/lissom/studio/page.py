@@ -806,7 +806,7 @@ class Page:
         self.busy.set_visibility(working > 0.3 or session.run is not None)
         built, model, view = session.built, session.model, session.view
         if working > _SLOW:
-            text = f"building for {working:.0f} s: a new kind of robot compiles its kernels once; go on meanwhile"
+            text = f"building for {working:.0f} s: kernels of a new kind of robot compile once"
         elif document.unsaved:
             text = document.unsaved
         elif built.faults:

@@ -98,8 +98,9 @@ def components(value: Any) -> list[str]:
     return [] if source is None else [str(source)]
 
 
-def graph(value: Any, variable: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Samples of a function: the variable (n,) and the values (n, m). None if it is no function yet."""
+def graph(value: Any, variable: str, *, tapers: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+    """Samples of a function: the variable (n,) and the values (n, m). None if it is no function yet. With `tapers` two
+    numbers are those of base and tip."""
     x = np.linspace(0.0, 1.0 if variable == "s" else _LONGEST, _SAMPLES)
     try:
         if isinstance(value, dict) and "expression" in value:
@@ -107,7 +108,7 @@ def graph(value: Any, variable: str) -> tuple[np.ndarray, np.ndarray] | None:
         elif isinstance(value, dict) and "points" in value:
             function = Tabulated(value["points"], value["values"], value.get("interpolation", "cubic"))
             x = np.linspace(float(value["points"][0]), float(value["points"][-1]), _SAMPLES)
-        elif variable == "s" and isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
+        elif tapers and isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
             return x, (value[0] + (value[1] - value[0]) * x)[:, None]
         else:
             return None

@@ -267,7 +267,8 @@ class PartForm:
 
         def draw() -> None:
             if picture is not None:
-                picture.set_content(graph_picture(graph(self.document.value(keys), kind.variable), kind.variable))
+                found = graph(self.document.value(keys), kind.variable, tapers="(base, tip)" in one.help)
+                picture.set_content(graph_picture(found, kind.variable))
 
         def choose(event: Any) -> None:
             if event.value == how:
@@ -555,7 +556,7 @@ def graph_picture(found: tuple[np.ndarray, np.ndarray] | None, variable: str) ->
     words = (f'<text x="{right}" y="{top + 8}" {text}>{high:.3g}</text><text x="{right}" y="{base}" {text}>{low:.3g}'
              f'</text><text x="{left}" y="{base + 13}" {text}>{variable} = {x[0]:g}</text>'
              f'<text x="{left + width - 22}" y="{base + 13}" {text}>{x[-1]:g}</text>')  # fmt: skip
-    return f'<svg width="{_WIDE}" height="{_HIGH}" class="graph">{frame}{"".join(lines)}{words}</svg>'
+    return f'<svg width="100%" viewBox="0 0 {_WIDE} {_HIGH}">{frame}{"".join(lines)}{words}</svg>'
 
 
 def _mark(keys: Sequence[str | int]) -> str:
