@@ -53,7 +53,7 @@ _STYLE = """
 .nested > .q-expansion-item__container > .q-item { padding: 2px 4px; min-height: 28px; background: #f3f5f8;
   border-radius: 4px; margin-top: 3px }
 .nicegui-expansion-content { padding: 2px 0 4px 10px; gap: 0; margin-left: 4px; border-left: 2px solid #e3e7ee }
-.nicegui-scroll-area .q-scrollarea__content { padding: 6px; gap: 4px }
+.nicegui-scroll-area .q-scrollarea__content { padding: 6px 14px 6px 6px; gap: 4px }
 .nicegui-row { gap: 0.25rem } .q-menu .q-item { min-height: 30px; padding: 2px 14px; font-size: 0.85rem }
 .mistake { line-height: 1.25; padding: 2px 0 4px 0 }
 .calls { font-family: monospace; font-size: 0.72rem; white-space: pre-wrap; color: #445; background: #f3f5f8;

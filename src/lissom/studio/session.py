@@ -39,7 +39,7 @@ _PAUSE = 0.25  # between two looks at the file [s]
 _KEPT = 500  # number of times and of calls that are kept
 _FRAMES = 60  # pictures of one period of a mode
 _PERIODS, _SECONDS = 3, 2.0  # periods of a mode in a motion, and their duration on the screen [s]
-_LARGE = 0.15  # amplitude of a mode: displacement relative to the sizes of coordinates
+_LARGE = 0.4  # amplitude of a mode: displacement relative to the sizes of coordinates
 _TOLD = (ModelError, ShapeError, ConvergenceError, OSError)  # errors whose text is meant for the user
 
 
