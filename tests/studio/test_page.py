@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from studio.driving import Served, User
 from viewing.browser import NAMES, found
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 import lissom as ls
 from lissom.studio.document import templates
@@ -62,6 +64,11 @@ def test_only_own_pages_connect(served):
     assert answer(served.url, Origin=f"http://localhost:{port}")[0] == 200
     for wrong in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": f"evil.example:{port}"}):
         assert answer(served.url, **wrong)[0] == 403
+    socket = f"ws://localhost:{port}/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    with connect(socket, origin=f"http://localhost:{port}") as own:
+        assert own.recv(timeout=10).startswith("0")
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(socket, origin="http://evil.example")
     with pytest.raises(OSError, match=r"refused|unreachable"):  # other machines reach nothing
         urllib.request.urlopen(f"http://127.0.0.2:{port}", timeout=2)
 
@@ -91,6 +98,32 @@ def test_a_template_a_mistake_and_undo(served, user):
     path.write_text(templates()["catheter"].replace("0.3\n", "0.25\n"), encoding="utf-8")
     value = "document.querySelector('[data-place=links-0-body-length]').value"
     user.until(lambda: user.run(value) == "0.25", "the page follows the file")
+
+
+@pytest.mark.slow
+@browsing
+def test_two_pages_agree(served, user, tmp_path):
+    """What one page edits, the other one shows; an undo there is seen here. A broken file is told on both."""
+    path = served.path
+    path.write_text(templates()["catheter"], encoding="utf-8")
+    second = User(tmp_path, (1100, 700))
+    try:
+        second.open(served.url)
+        value = "document.querySelector('[data-place=links-0-body-length]').value"
+        for page in (user, second):
+            page.says("12 coordinates, 2 inputs", 60)
+            page.part("tube")
+        user.fill("links-0-body-length", "0.25")
+        second.until(lambda: second.run(value) == "0.25", "the second page shows the edit of the first")
+        second.press("undo")
+        user.until(lambda: user.run(value) == "0.3", "the first page shows the undo of the second")
+        path.write_text("links: [", encoding="utf-8")
+        for page in (user, second):
+            page.says("The file is not YAML at the moment")
+        user.press("undo")
+        second.says("12 coordinates, 2 inputs")
+    finally:
+        second.close()
 
 
 def rod(user, k, length, radius, order):
