@@ -69,22 +69,22 @@ def robot_size(model: Model, q: np.ndarray | None = None) -> float:
 
 def coordinate_sliders(model: Model) -> list[Slider]:
     """Sliders of all velocity coordinates, in their order."""
-    found, ends = [], [*model.links.v_start[1:].tolist(), model.nv]
+    found, ends, size = [], [*model.links.v_start[1:].tolist(), model.nv], robot_size(model)
     for k, name in enumerate(model.links.names):
         start = int(model.links.v_start[k])
-        joint = _joint_sliders(model, k, name, start)
+        joint = _joint_sliders(model, k, name, start, size)
         body = _body_sliders(model, name, start + len(joint), ends[k])
         found += [*joint, *body]
     return found
 
 
-def _joint_sliders(model: Model, k: int, name: str, start: int) -> list[Slider]:
+def _joint_sliders(model: Model, k: int, name: str, start: int, size: float) -> list[Slider]:
     joint = model.links.joint[k]
     columns = [column for motion in joint.motions("joint") for column in motion.Phi.T]
     limits = np.broadcast_to(np.array([-np.inf, np.inf]), (len(columns), 2))
     if joint.limits is not None:
         limits = np.stack([np.broadcast_to(side, len(columns)) for side in joint.limits], axis=1)
-    size, found = robot_size(model), []
+    found = []
     for j, (column, (low, high)) in enumerate(zip(columns, limits)):
         turns = bool(column[:3].any())
         part = column[:3] if turns else column[3:]
