@@ -103,19 +103,19 @@ class User(Browser):
         time.sleep(0.5)
 
     def choose(self, place, text):
-        """Take an entry of the list of a field."""
+        """Take an entry of the list of a field, or of the menu of a button."""
         for _ in range(4):
             self.press(place)
             try:
                 return self.item(text, 4)
-            except AssertionError:  # the page scrolled meanwhile, which closes the list
+            except AssertionError:  # the page was not ready, or scrolled, which closes the list
                 self.key("Escape", 27)
         return self.item(text)
 
     def add(self, *words):
         """Add a part by the menu."""
-        self.press("add")
-        for word in words:
+        self.choose("add", words[0])
+        for word in words[1:]:
             self.item(word)
 
     def part(self, name):

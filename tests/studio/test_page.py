@@ -83,8 +83,7 @@ def test_a_template_a_mistake_and_undo(served, user):
     """A template fills the tree; a wrong length is told at its field with the cure, and undo mends it; the file on the
     disk follows each step."""
     path = served.path
-    user.press("template")
-    user.item("catheter")
+    user.choose("template", "catheter")
     user.says("12 coordinates, 2 inputs", 60)
     assert path.read_text(encoding="utf-8") == templates()["catheter"]
     user.part("tube")
