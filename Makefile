@@ -81,6 +81,7 @@ bench: $(BENCH)/.made $(OLD)/.made
 	$(BENCH)/bin/python benchmarks/environments.py
 	$(BENCH)/bin/python benchmarks/closed_chains.py
 	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png
+	$(BENCH)/bin/python benchmarks/studio.py
 	$(BENCH)/bin/python benchmarks/surroundings.py
 	$(BENCH)/bin/python benchmarks/contacts.py
 	PINOCCHIO=$(OLD)/bin/python $(BENCH)/bin/python benchmarks/scaling.py out/scaling.png

@@ -13,6 +13,7 @@ DOORS = {  # what is done, and the extra that its error must name, or the comman
     "ls.render(model, motion.q[0], 'a.png')": "render",
     "motion.animate('a.mp4')": "render",
     "ls.view(model, motion.q[0])": "viewer",
+    "studio('a.yaml')": "studio",
     "ls.jax.rollout(model, dt=1e-3)": "jax",
     "ls.torch.rollout(model, dt=1e-3)": "torch",
     "ls.gym.environment(ls.gym.TaskBalance())": "gym",
@@ -38,6 +39,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import numpy as np
 import lissom as ls
+from lissom.studio.page import studio
 from lissom.simulation.trajectory import Statistics, Trajectory
 robot = ls.Robot("r")
 robot.add_link("b", ls.RigidBody(1.0, inertia=(1, 1, 1)), ls.JointRevolute())
@@ -72,7 +74,7 @@ print(json.dumps(said))
 MISSING = [
     "matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "imageio", "jax", "jaxlib",
     "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray", "distributed", "cloudpickle", "trimesh", "mujoco",
-    "h5py", "rerun", "crocoddyl", "aligator", "torch", "gymnasium", "stable_baselines3", "cyipopt",
+    "h5py", "rerun", "crocoddyl", "aligator", "torch", "gymnasium", "stable_baselines3", "cyipopt", "nicegui",
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from house.sources import PACKAGE, imports, package_files, text
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "tracing", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
           "dynamics", "statics", "stepping", "simulation", "gradients", "control", "inverse", "bridges", "io", "sweeps",
-          "kernels", "exporting", "viewing", "gym", "cli")  # fmt: skip
+          "kernels", "exporting", "viewing", "studio", "gym", "cli")  # fmt: skip
 # layers that may import only some of those below
 ONLY = {
     "errors": (),
@@ -40,7 +40,7 @@ UPWARDS = {
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",
             "yourdfpy", "imageio", "pinocchio", "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray",
             "distributed", "cloudpickle",
-            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch"}  # fmt: skip
+            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch", "nicegui"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},

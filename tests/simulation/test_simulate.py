@@ -286,6 +286,19 @@ def test_the_models_caches_do_not_leak_into_results():
     assert all(np.array_equal(getattr(first, name), kept[name]) for name in ARRAYS)
 
 
+def test_progress_function():
+    """A function as `progress` is called with rising times up to the duration, and its error ends the motion."""
+    times = []
+    simulate(pendulum(), 0.05, progress=times.append)
+    assert times == sorted(times) and times[-1] == pytest.approx(0.05)
+
+    def stop(t):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        simulate(pendulum(), 0.05, progress=stop)
+
+
 def test_progress_bar(capsys):
     """progress=True shows a bar that reaches the duration; otherwise nothing is printed."""
     simulate(pendulum(), 0.05)

@@ -328,3 +328,19 @@ def test_moments_are_arrows_of_two_heads():
     second = second_heads(lines, 0.03)
     assert np.allclose(np.linalg.norm(lines[:, 1] - second[:, 1], axis=1), [0.02, 0.03])
     assert np.allclose(np.cross(lines[:, 1] - lines[:, 0], second[:, 1] - second[:, 0]), 0.0)
+
+
+def test_a_session_takes_over_what_an_earlier_one_found(model):
+    """A session of the robot with other values has the ranges of the earlier sliders, and its pulled model is that of a
+    build."""
+    before = Session(model)
+    before.set_mode("equilibrium")
+    before.update(0.0)
+    other = model.with_({"arm.material.young": 2e6})
+    after = Session(other, None, None, [1.0, 0.0], before)
+    assert after.inputs is before.inputs and after.coordinates is before.coordinates
+    fresh = Session(other)
+    np.testing.assert_array_equal(ls.stiffness_matrix(after.pulled_model), ls.stiffness_matrix(fresh.pulled_model))
+    after.set_mode("equilibrium")
+    after.update(0.0)
+    np.testing.assert_allclose(after.q, ls.solve_statics(other, [1.0, 0.0]).q, rtol=0, atol=1e-9)

@@ -291,3 +291,43 @@ def test_frames_that_are_chosen_are_plotted_beside_each_other(viewer, model):
         want = ls.frame_pose(model, at, which.value)[:, :3, 3]
         assert np.allclose(np.array(plot.data[1:]).T, want, atol=1e-9) and len(t) > 5
     viewer.do(lambda: session.set_mode("equilibrium"))
+
+
+def arm(radius=0.02, order=1, tendons=1):
+    """A soft arm."""
+    robot = ls.Robot("arm")
+    basis = ls.BasisLegendre(bending_y=order)
+    rod = ls.Rod(0.3, ls.SectionCircle(radius), basis, ls.Material(young=1e6, density=1000, damping_time=0.05))
+    robot.add_link("arm", rod)
+    for k in range(tendons):
+        robot.add_tendon(f"t{k}", "arm", (0.0, 0.5 * radius))
+    return robot.build()
+
+
+def test_another_robot_takes_the_place_of_the_first():
+    """The same robot with other values keeps its controls and looks; one with more inputs gets new controls. The scene
+    holds the new robot only."""
+    with Viewer(arm(), None, None, "equilibrium", "127.0.0.1", 0) as viewer:
+        panel = viewer.panel
+        viewer.do(lambda: viewer.stage.hide({"grid"}))
+        viewer.do(lambda: viewer.stage.paint("strain"))
+        thick = arm(0.03)
+        viewer.set_model(thick, u=[2.0], mode="equilibrium")
+        until(lambda: viewer.session.equilibrium is not None)
+        assert viewer.panel is panel and viewer.stage.hidden == {"grid"} and viewer.stage.painted == "strain"
+        np.testing.assert_allclose(viewer.q, ls.solve_statics(thick, [2.0]).q, rtol=0, atol=1e-9)
+        assert panel.session is viewer.session and panel.input_sliders[0][1].max == viewer.session.inputs[0].high
+        viewer.set_model(arm(0.03, tendons=2))
+        assert viewer.panel is not panel and len(viewer.panel.input_sliders) == 2 and viewer.mode == "pose"
+        assert len(viewer.stage.geometry.of("tendon")) == 2
+
+
+def test_cameras_look_from_a_direction():
+    """A view from the front or from above keeps the distance and looks at the robot."""
+    with Viewer(arm(), None, None, None, "127.0.0.1", 0) as viewer:
+        stage = viewer.stage
+        home, front, top = (stage.view_from(away) for away in (None, (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
+        sizes = [np.linalg.norm(position - at) for at, position in (home, front, top)]
+        np.testing.assert_allclose(sizes, sizes[0], rtol=1e-3)
+        assert front[1][0] > front[0][0] and top[1][2] > top[0][2] + 0.9 * sizes[0]
+        viewer.do(lambda: stage.look(viewer.server, (1.0, 0.0, 0.0)))

@@ -11,7 +11,7 @@ from typing import Any
 from lissom.cli.common import shown
 from lissom.cli.computing import BENCH, KERNELS, SWEEP
 from lissom.cli.files import CHECK, EXPORT, INFO, NEW
-from lissom.cli.pictures import ANIMATE, RENDER, VIEW
+from lissom.cli.pictures import ANIMATE, RENDER, STUDIO, VIEW
 from lissom.cli.simulate import DEMO, SIMULATE
 from lissom.cli.statics import CONTINUATION, MODES, STATICS
 
@@ -21,6 +21,7 @@ COMMANDS = (
     CHECK,
     INFO,
     VIEW,
+    STUDIO,
     SIMULATE,
     STATICS,
     MODES,

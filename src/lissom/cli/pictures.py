@@ -106,8 +106,13 @@ def _view_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("pose", "equilibrium", "simulate", "replay"),
         help="(pose; replay of a trajectory, equilibrium under inputs)",
     )
+    _server_arguments(parser, 8080)
+
+
+def _server_arguments(parser: argparse.ArgumentParser, port: int) -> None:
+    """Arguments about the address of a page."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine only)")
-    parser.add_argument("--port", type=int, default=8080, help="at that address; 0 takes a free one (8080)")
+    parser.add_argument("--port", type=int, default=port, help=f"at that address; 0 takes a free one ({port})")
     parser.add_argument("--hosts", nargs="+", default=[], metavar="NAME", help="names of a proxy that leads to it")
     parser.add_argument("--no-browser", action="store_true", help="print the address and open no browser")
 
@@ -130,4 +135,35 @@ VIEW = Command(
     "lissom view robot.yaml --mode equilibrium",
     _view_arguments,
     _view,
+)
+
+
+# -- studio -----------------------------------------------------------------------------------------------------------
+
+
+def _studio_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "robot",
+        type=Path,
+        nargs="?",
+        default=Path("robot.yaml"),
+        help="robot file (YAML) to edit or begin (robot.yaml)",
+    )
+    _server_arguments(parser, 8090)
+
+
+def _studio(arguments: argparse.Namespace) -> int:
+    from lissom.studio.page import studio
+
+    where = {"host": arguments.host, "port": arguments.port, "hosts": arguments.hosts}
+    studio(arguments.robot, **where, browser=not arguments.no_browser)
+    return 0
+
+
+STUDIO = Command(
+    "studio",
+    "build a robot in the browser and see it: parts, forms, statics and motions, without code",
+    "lissom studio arm.yaml",
+    _studio_arguments,
+    _studio,
 )

@@ -41,10 +41,11 @@ Keys = list[Any]
 @final
 @dataclass(frozen=True)
 class Fault:
-    """A mistake in a file: its line and its text."""
+    """A mistake in a file: its line, its text, and the keys that lead to the wrong or missing value."""
 
     line: int
     text: str
+    keys: tuple[str | int, ...] = field(default=(), compare=False)
 
 
 @final
@@ -69,10 +70,10 @@ class Reading:
     left_out: list[Keys] = field(default_factory=list)
     hidden: set[str] = field(default_factory=set)
 
-    def add(self, line: int, text: str) -> None:
+    def add(self, line: int, text: str, keys: Sequence[str | int] = ()) -> None:
         """Add a mistake, unless it is already in the list."""
         if Fault(line, text) not in self.faults:
-            self.faults.append(Fault(line, text))
+            self.faults.append(Fault(line, text, tuple(keys)))
 
 
 def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
@@ -144,7 +145,7 @@ def _add_unknown(reading: Reading, data: Any, left: Any, lists: dict[str, list[i
         line, found = reading.source.locate(keys)
         rule = f"is not a known key; the keys here are {', '.join(known)}"
         meant = _cure_of_word(key, [*known])
-        reading.add(line, str(fail(entity(found, reading.data), rule, key)) + meant)
+        reading.add(line, str(fail(entity(found, reading.data), rule, key)) + meant, keys)
         holder, name = _holder(data, keys), meant.split("'")[1] if meant else ""
         if name and isinstance(holder, dict) and key in holder and name not in holder:
             holder[name], renamed = holder.pop(key), True
@@ -180,7 +181,7 @@ def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
         return
     where, rule, cure = entity(found, reading.data), item["msg"].replace("Input should be", "must be"), ""
     if kind == "value_error":
-        reading.add(line, f"{where}: {context['error']}")
+        reading.add(line, f"{where}: {context['error']}", found)
         return
     if kind == "missing":
         rule, value = f"the key {keys[-1]!r} is required", sorted(map(str, value))
@@ -195,7 +196,7 @@ def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
         cure = _cure_of_word(value, re.findall(r"'([^']*)'", rule))
     else:
         cure = _cure_of_value(kind, value, may_vary="a constant" in map(str, keys))
-    reading.add(line, str(fail(where, rule, value)) + cure)
+    reading.add(line, str(fail(where, rule, value)) + cure, whole)
 
 
 def _leave_out(reading: Reading, data: Any, dropped: set[tuple[str, int]], keys: Keys, item: Any) -> bool:
@@ -256,9 +257,9 @@ def _assembled(content: Any, reading: Reading) -> Robot:
                 same = [
                     k for k, other in enumerate(items) if isinstance(other, dict) and other.get("name") == item.name
                 ]
-                line, _ = reading.source.locate([section, same[-1], "name"] if same else [section])
+                line, there = reading.source.locate([section, same[-1], "name"] if same else [section])
                 where = entity([section, same[-1]], reading.data) if same else section
-                reading.add(line, f"{where}: {error}")
+                reading.add(line, f"{where}: {error}", there)
 
     add_all("links")
     listed = reading.data.get("links")
@@ -304,7 +305,7 @@ def _check(robot: Robot, reading: Reading) -> None:
         same = [gone for gone in reading.left_out if gone[:2] == there[:2]]
         follows |= not keys and bool(reading.faults)  # an error without an entity, after other mistakes
         if not follows and not any(there == gone[: len(there)] or str(gone[-1]) in text for gone in same):
-            reading.add(line, text)
+            reading.add(line, text, there)
 
 
 # -- places in words --------------------------------------------------------------------------------------------------

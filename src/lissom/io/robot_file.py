@@ -151,7 +151,7 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
             out[field.name] = _placement(value)
         elif field.name == "pose" and callable(value):
             raise _unsaved(f"{where}: pose", "of the coordinates", "give it as ls.PoseSpline")
-        elif not _is_default(value, field.default):
+        elif not is_default(value, field.default):
             separator = " > " if dataclasses.is_dataclass(value) else ": "
             out[field.name] = _plain(value, f"{where}{separator}{field.name}", variable)
     return out
@@ -168,7 +168,8 @@ def _placement(value: Any) -> Any:
     return {"position": g[:3, 3].tolist()} if shifted else g.tolist()
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def is_default(value: Any, default: Any) -> bool:
+    """Whether the value of a field is its default."""
     simple = value is None or isinstance(value, bool | int | float | str | tuple)
     return simple and type(value) is type(default) and repr(value) == repr(default)
 
@@ -193,7 +194,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if isinstance(value, Tabulated):
         table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}
         return table | {"interpolation": value.interpolation}
-    if isinstance(value, RigidBody) and (solid := _solid(value)):
+    if isinstance(value, RigidBody) and (solid := made_as(value)):
         drawn = {"meshes": _plain(value.meshes, f"{where} > meshes")} if value.meshes else {}
         return {"type": "RigidBody"} | solid | drawn
     if type(value) in TYPES | DEFORMABLE:
@@ -209,7 +210,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     return _plain(tabulate(value, where), where)
 
 
-def _solid(body: RigidBody) -> dict[str, Any] | None:
+def made_as(body: RigidBody) -> dict[str, Any] | None:
     """The arguments of `RigidBody.box`, `.cylinder` or `.sphere` that give exactly this body; None for other bodies."""
     if body.form is None:
         return None
@@ -295,12 +296,13 @@ def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], 
         try:
             robot.build()
         except ModelError as error:
-            faults = [_fault(str(error), text, name)]
+            faults = [fault_of(str(error), text, name)]
     doubts = (AccuracyWarning, PlausibilityWarning)
-    return robot, faults, [_fault(str(w.message), text, name) for w in caught if issubclass(w.category, doubts)]
+    return robot, faults, [fault_of(str(w.message), text, name) for w in caught if issubclass(w.category, doubts)]
 
 
-def _fault(message: str, text: str, name: str) -> Fault:
+def fault_of(message: str, text: str, name: str) -> Fault:
+    """The place of an error or a warning of `build` in the text of a robot file."""
     source = parse(text, name)
     keys = keys_of(message, source, source.data([]))
-    return Fault(source.locate(keys)[0], message)
+    return Fault(source.locate(keys)[0], message, tuple(keys))

@@ -159,6 +159,7 @@ def _function_of(variable: str) -> Any:
         | Annotated[_ExpressionText, AfterValidator(expression), Tag("an expression")]
         | Annotated[_Table, AfterValidator(_tabulated), Tag("a table")],
         Discriminator(_function_kind),
+        f"function of {variable}",
     ]
 
 
@@ -227,9 +228,10 @@ def _place(value: Any) -> Any:
     raise PydanticCustomError("place", "must be a valid number, a list of three or the name of a place")
 
 
-Place = Annotated[Any, PlainValidator(_place)]
-Constant = Annotated[Any, PlainValidator(_numbers)]
-Names = Annotated[Any, PlainValidator(_names)]
+# The texts are the kinds of robot/fields, for readers of the schema; pydantic ignores them.
+Place = Annotated[Any, PlainValidator(_place), PLACE]
+Constant = Annotated[Any, PlainValidator(_numbers), NUMBERS]
+Names = Annotated[Any, PlainValidator(_names), LINKS]
 FunctionOfS = _function_of("s")
 FunctionOfT = _function_of("t")
 FunctionOfQ = _function_of("q")
@@ -237,6 +239,7 @@ Placement = Annotated[
     Annotated[Any, PlainValidator(_numbers), Tag("a 4x4 matrix")]
     | Annotated[_Placement, AfterValidator(_pose), Tag("a position and a rotation")],
     Discriminator(_placement_kind),
+    PLACEMENT,
 ]
 
 _CHEBYSHEV_COUNTS = (2, 4, 8, 16, 32, 64, 128)
@@ -278,9 +281,14 @@ def _first_value(function: Any, where: str) -> np.ndarray:
 FORMAT = 1
 
 
-def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any:
-    """Type annotation of a mapping with the given fields. A valid mapping becomes `make(**given)`."""
+SOURCES: dict[type[BaseModel], tuple[Any, ...]] = {}  # the classes and functions that describe the keys of mappings
+
+
+def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any], *sources: Any) -> Any:
+    """Type annotation of a mapping with the given fields. A valid mapping becomes `make(**given)`. `sources` are the
+    classes and functions whose docstrings describe the fields, `make` if none are given."""
     model: Any = create_model(name, __base__=Schema, **fields)
+    SOURCES[model] = (make, *sources)
 
     def describe(data: Any) -> Any:
         return make(**{key: getattr(data, key) for key in data.model_fields_set if key != "type"})
@@ -342,7 +350,7 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
     if origin in (tuple, abc.Sequence):
         return _list_of(_kind(parts[0], nested))
     if origin in (dict, abc.Mapping):
-        return GenericAlias(dict, (str, _kind(parts[1], nested)))
+        return GenericAlias(dict, (_kind(parts[0], nested), _kind(parts[1], nested)))
     if hint in _FAMILIES:
         return _family(hint, nested)
     if hint is bodies.Body:
@@ -401,17 +409,17 @@ def _list_of(kind: Any) -> Any:
 
 _KINDS = {
     NUMBERS: Constant,
-    LINK: str,
-    LINK_OR_WORLD: str | None,
+    LINK: Annotated[str, LINK],
+    LINK_OR_WORLD: Annotated[str | None, LINK_OR_WORLD],
     LINKS: Names,
-    JOINT: str,
-    ACTUATOR: str,
+    JOINT: Annotated[str, JOINT],
+    ACTUATOR: Annotated[str, ACTUATOR],
     PLACE: Place,
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
     FUNCTION_OF_Q: FunctionOfQ,
-    FUNCTION_OF_POINT: str,
+    FUNCTION_OF_POINT: Annotated[str, FUNCTION_OF_POINT],
 }
 _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)
@@ -423,6 +431,7 @@ _KINDS[POSE] = _class(poses.PoseSpline, typed=False)
 _KINDS[BALLS] = Annotated[
     Annotated[Any, PlainValidator(_numbers), Tag("rows")] | Annotated[int, Tag("count")],
     Discriminator(lambda value: "count" if isinstance(value, int) else "rows"),
+    BALLS,
 ]
 
 
@@ -437,6 +446,7 @@ def _of_mesh(mesh: meshes.Mesh, **stuff: Any) -> bodies.RigidBody:
 
 def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any], others: Any = None) -> Any:
     """Type annotation of a RigidBody with a shape; a material may state the density. `others` are optional fields."""
+    source = getattr(bodies.RigidBody, "from_mesh" if shape == "mesh" else shape)
     fixed = {"type": (Literal["RigidBody"], ...), "shape": (Literal[shape], ...)}
     stuff = {"density": (float | None, None), "material": (_kind(materials.Material, ()) | None, None)}
     fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | stuff | dict(others or {})
@@ -446,7 +456,7 @@ def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any], others: 
         body = make(**given)
         return dataclasses.replace(body, meshes=tuple(meshes)) if meshes else body
 
-    return _mapping(f"RigidBody {shape}", made, fields | drawn)
+    return _mapping(f"RigidBody {shape}", made, fields | drawn, source, bodies.RigidBody, meshes.Mesh)
 
 
 def _body_tag(value: Any) -> Any:
@@ -458,6 +468,7 @@ _cells = {name: kind for name, kind in _fields(DomainTetrahedra).items() if name
 _mesh_of_file: Any = create_model(
     "MeshFile", __base__=Schema, type=(Literal["DomainTetrahedra"], ...), file=(str, ...), scale=(float, None), **_cells
 )
+SOURCES |= {_drawn: (meshes.Mesh,), _mesh_of_file: (DomainTetrahedra.load, DomainTetrahedra)}
 _MeshFile = Annotated[_mesh_of_file, AfterValidator(_loaded), Tag("mesh of a file")]
 
 
@@ -477,7 +488,7 @@ def _deformable_fields() -> dict[str, Any]:
 Body = _one_of(
     _classes(bodies.Rod, bodies.RigidBody)
     | {
-        "DeformableBody": _mapping("DeformableBody", _deformable, _deformable_fields()),
+        "DeformableBody": _mapping("DeformableBody", _deformable, _deformable_fields(), DeformableBody),
         "RigidBody box": _solid("box", _box, {"size": Constant}),
         "RigidBody cylinder": _solid("cylinder", bodies.RigidBody.cylinder, {"length": float, "radius": float}),
         "RigidBody sphere": _solid("sphere", bodies.RigidBody.sphere, {"radius": float}),
@@ -521,10 +532,13 @@ def _custom(name: str, matrix: Any) -> actuators.CustomActuator:
 
 
 def _actuator(name: str, make: Callable[..., Any], **fields: Any) -> Any:
-    return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields)
+    """Type annotation of an actuator; its methods of Robot describe keys that its class does not have."""
+    cls, adds = getattr(actuators, name), (actuators.PathRod, Robot.add_chamber, Robot.add_body_chamber)
+    return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields, cls, *adds)
 
 
-_surface: dict[str, Any] = {"link": (str, ...), "vertices": (Constant, ...), "triangles": (Constant, ...)}
+_link: Any = Annotated[str, LINK]
+_surface: dict[str, Any] = {"link": (_link, ...), "vertices": (Constant, ...), "triangles": (Constant, ...)}
 _optional_stretch = {key: (kind, None) for key, (kind, _) in _stretch.items()}
 Actuator = _one_of(
     {
@@ -542,7 +556,7 @@ Actuator = _one_of(
             force=(str, "tangent"),
             **(_stretch | {"offset": (FunctionOfS, None)}),
         ),
-        "JointActuator": _actuator("JointActuator", actuators.JointActuator, link=(str, ...)),
+        "JointActuator": _actuator("JointActuator", actuators.JointActuator, link=(Annotated[str, JOINT], ...)),
         "WrenchInput": _class(actuators.WrenchInput),
         "BodyChamber": _actuator("BodyChamber", _body_chamber, **_surface),
         "SurfacePressure": _actuator("SurfacePressure", _surface_pressure, **_surface),
@@ -570,6 +584,7 @@ Document: Any = create_model(
     **_LISTS,
     fluid=(_Fluid, None),
 )
+SOURCES[Document] = (Robot,)
 Document.__doc__ = "A robot file. Coordinates in q and inputs in u have the order of the lists."
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)

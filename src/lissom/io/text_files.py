@@ -261,6 +261,18 @@ def dump(data: dict[str, Any]) -> str:
     return yaml.dump(data, Dumper=_Dumper, **options) if "\\U" in text else text  # libyaml escapes emoji
 
 
+def written(value: Any) -> str:
+    """A value as YAML of one line, or of several lines if it is long, ended by a line break."""
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 2**20, "default_flow_style": None}
+    text = yaml.dump(value, Dumper=_FastDumper, **options)
+    return yaml.dump(value, Dumper=_Dumper, **options) if "\\U" in text else text
+
+
+def parser_events(text: str) -> Iterator[yaml.Event]:
+    """The events of PyYAML's parser for a text that `parse` reads."""
+    return yaml.parse(text, Loader=_FastLoader)
+
+
 def _scalar(tag: str, text: str) -> Any:
     if tag == _TEXT:
         return text
@@ -289,19 +301,20 @@ def _is_leaf(value: Any) -> bool:
     return not isinstance(value, dict | list)
 
 
-def _fits_line(value: Any) -> bool:
+def fits_line(value: Any) -> bool:
+    """Whether a list or a mapping is written on one line."""
     parts = value.values() if isinstance(value, dict) else value
     flat = all(_is_leaf(part) or (isinstance(part, list) and all(map(_is_leaf, part))) for part in parts)
     return flat and len(str(value)) <= _FLOW_WIDTH
 
 
 def _represent_list(dumper: yaml.SafeDumper, value: list) -> yaml.Node:
-    flow = all(map(_is_leaf, value)) or (_fits_line(value) and len(value) < 3)
+    flow = all(map(_is_leaf, value)) or (fits_line(value) and len(value) < 3)
     return dumper.represent_sequence(_TAG + "seq", value, flow_style=flow)
 
 
 def _represent_dict(dumper: yaml.SafeDumper, value: dict) -> yaml.Node:
-    return dumper.represent_mapping(_TAG + "map", value, flow_style=_fits_line(value))
+    return dumper.represent_mapping(_TAG + "map", value, flow_style=fits_line(value))
 
 
 def _represent_str(dumper: yaml.SafeDumper, value: str) -> yaml.Node:

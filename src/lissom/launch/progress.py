@@ -15,14 +15,22 @@ _PAUSE = 1.0  # [s] before the first line of the log; each further pause is twic
 
 @contextmanager
 def progress_bar(
-    show: bool, total: float | None, label: str = "simulating", unit: str = "s", patience: float = 0.0
+    show: bool | Callable[[float], Any],
+    total: float | None,
+    label: str = "simulating",
+    unit: str = "s",
+    patience: float = 0.0,
 ) -> Iterator[Callable[..., None]]:
     """A function to call with the amount done, and optionally with a text to show in its place.
 
     Args:
-        show: whether to show a bar. total: the amount at the end; None if it is unknown.
+        show: whether to show a bar; or a function that is called with the amount done instead.
+        total: the amount at the end; None if it is unknown.
         label: text before the bar. unit: of the amounts. patience: time before the bar is shown [s].
     """
+    if callable(show):
+        yield lambda done, said="": show(done)
+        return
     if not show:
         yield lambda done, said="": None
         return

@@ -214,7 +214,13 @@ class RigidBody(Body):
         cls, size_x: float, size_y: float, size_z: float, *, density: float | None = None,
         material: Material | None = None,
     ) -> RigidBody:  # fmt: skip
-        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³], by default that of the material."""
+        """Homogeneous box with its frame at the centre.
+
+        Args:
+            size_x, size_y, size_z: full sizes [m].
+            density: density [kg/m³], by default that of the material.
+            material: material of its surface, see RigidBody.
+        """
         density = _density(density, material, "RigidBody.box")
         for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
             checks.number(value, f"RigidBody.box > {name}", above=0.0)
@@ -228,8 +234,14 @@ class RigidBody(Body):
     def cylinder(
         cls, length: float, radius: float, *, density: float | None = None, material: Material | None = None
     ) -> RigidBody:
-        """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³], by default that of the
-        material."""
+        """Homogeneous cylinder along x with its frame at the centre.
+
+        Args:
+            length: length along x [m].
+            radius: radius [m].
+            density: density [kg/m³], by default that of the material.
+            material: material of its surface, see RigidBody.
+        """
         density = _density(density, material, "RigidBody.cylinder")
         for name, value in (("length", length), ("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
@@ -241,8 +253,13 @@ class RigidBody(Body):
 
     @classmethod
     def sphere(cls, radius: float, *, density: float | None = None, material: Material | None = None) -> RigidBody:
-        """Homogeneous sphere with its frame at the centre; radius [m], density [kg/m³], by default that of the
-        material."""
+        """Homogeneous sphere with its frame at the centre.
+
+        Args:
+            radius: radius [m].
+            density: density [kg/m³], by default that of the material.
+            material: material of its surface, see RigidBody.
+        """
         density = _density(density, material, "RigidBody.sphere")
         for name, value in (("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.sphere > {name}", above=0.0)

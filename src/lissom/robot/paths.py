@@ -159,6 +159,40 @@ def same(a: Any, b: Any) -> bool:
         return bool(a == b)
 
 
+def sharing(robot: Robot, before: Robot) -> Robot:
+    """A copy of a description in which each part and value that equals that of an earlier one is the same object.
+
+    Models of changed descriptions compute only what depends on other objects (`model/redesign`). A description that is
+    read again from its file has new objects only.
+    """
+    out = copy(robot)
+    for name, value in vars(robot).items():
+        setattr(out, name, _shared(value, getattr(before, name)))
+    return out
+
+
+def _shared(value: Any, before: Any) -> Any:
+    """A value, or the earlier one if they are equal; a value with parts holds the earlier ones of them that are."""
+    if value is before or type(value) is not type(before):
+        return value
+    if isinstance(value, dict):
+        inner = {key: _shared(item, before[key]) if key in before else item for key, item in value.items()}
+        whole = list(value) == list(before) and all(inner[key] is before[key] for key in inner)
+        return before if whole else inner
+    if isinstance(value, list | tuple):
+        items = [_shared(*pair) for pair in zip(value, before)] + [*value[len(before) :]]
+        whole = len(value) == len(before) and all(a is b for a, b in zip(items, before))
+        return before if whole else type(value)(items)
+    if not _has_parts(value):
+        return before if same(value, before) else value
+    inner = {field.name: _shared(getattr(value, field.name), getattr(before, field.name)) for field in fields(value)}
+    if all(item is getattr(before, name) for name, item in inner.items()):
+        return before
+    made = copy(value)
+    made.__dict__.update(inner)
+    return made
+
+
 def _holds_pose(steps: Steps) -> bool:
     """Whether a place is a field with a pose, where None is the identity."""
     return isinstance(steps[-1], str) and steps[-1].split("_")[0] == "placement"

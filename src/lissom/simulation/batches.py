@@ -493,7 +493,7 @@ class _Stopped(Exception):
     """Another group has failed, or the call was interrupted."""
 
 
-def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, progress: bool) -> list[Trajectory]:
+def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, progress: Any) -> list[Trajectory]:
     """Simulate all motions of a batch; returns them in its order. Each thread takes one group of motions at a time.
 
     Args:
@@ -501,7 +501,7 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, p
         method: name of the method.
         dt: step size [s]; None: adaptive steps.
         left_out: number of first entries of the times that the results leave out.
-        progress: True shows a progress bar.
+        progress: as for `simulate`.
     Raises:
         ConvergenceError: the steps of a motion became too short; the error carries this motion so far.
         KeyboardInterrupt: Ctrl-C; its attribute `partial` holds the motions that were begun, each up to its last time.

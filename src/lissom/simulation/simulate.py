@@ -113,7 +113,7 @@ def simulate(
     controller: Any = None,
     period: float | None = None,
     project_velocity: bool = True,
-    progress: bool = False,
+    progress: bool | Callable[[float], Any] = False,
     out: Any = None,
     flush: float = 10.0,
     check: bool = False,
@@ -156,7 +156,8 @@ def simulate(
             it is called at every evaluation.
         project_velocity: True: the implicit schemes project the velocity onto A v = 0 of the loops after every step.
             False: the velocity satisfies this to the accuracy of the scheme; "sdirk" has three stages then.
-        progress: True shows a progress bar.
+        progress: True shows a progress bar. A function is called with the time reached [s] now and then; an error that
+            it raises ends the simulation.
         out: path of a new or an empty folder to which a single motion is written during the simulation, so that memory
             use does not grow with its length. `resume` continues an interrupted motion. With `out`, the methods of
             SUNDIALS and SciPy restart every 2000 steps, because their inner state cannot be stored.
@@ -211,7 +212,7 @@ def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
 
 
 def _simulated(
-    stream: Stream | None, progress: bool, *, model: Model, duration: float, q0: Any, v0: Any, u: Any, method: Any,
+    stream: Stream | None, progress: Any, *, model: Model, duration: float, q0: Any, v0: Any, u: Any, method: Any,
     dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
     project_velocity: bool, jacobian: str = "exact", baumgarte_time: float | None = None,
 ) -> Trajectory:  # fmt: skip

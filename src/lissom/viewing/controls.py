@@ -15,6 +15,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.model.model import Model
+from lissom.model.redesign import described
 from lissom.robot.bases import STRAINS
 from lissom.robot.bodies import Rod
 from lissom.statics.residual import tangent_stiffness
@@ -68,22 +69,22 @@ def robot_size(model: Model, q: np.ndarray | None = None) -> float:
 
 def coordinate_sliders(model: Model) -> list[Slider]:
     """Sliders of all velocity coordinates, in their order."""
-    found, ends = [], [*model.links.v_start[1:].tolist(), model.nv]
+    found, ends, size = [], [*model.links.v_start[1:].tolist(), model.nv], robot_size(model)
     for k, name in enumerate(model.links.names):
         start = int(model.links.v_start[k])
-        joint = _joint_sliders(model, k, name, start)
+        joint = _joint_sliders(model, k, name, start, size)
         body = _body_sliders(model, name, start + len(joint), ends[k])
         found += [*joint, *body]
     return found
 
 
-def _joint_sliders(model: Model, k: int, name: str, start: int) -> list[Slider]:
+def _joint_sliders(model: Model, k: int, name: str, start: int, size: float) -> list[Slider]:
     joint = model.links.joint[k]
     columns = [column for motion in joint.motions("joint") for column in motion.Phi.T]
     limits = np.broadcast_to(np.array([-np.inf, np.inf]), (len(columns), 2))
     if joint.limits is not None:
         limits = np.stack([np.broadcast_to(side, len(columns)) for side in joint.limits], axis=1)
-    size, found = robot_size(model), []
+    found = []
     for j, (column, (low, high)) in enumerate(zip(columns, limits)):
         turns = bool(column[:3].any())
         part = column[:3] if turns else column[3:]
@@ -214,8 +215,9 @@ def nearest_grip(model: Model, q: np.ndarray, link: str | None, point: np.ndarra
     return Grip(on, s, (points[mesh.rows][k] - g[:3, 3]) @ g[:3, :3])
 
 
-def with_pull_input(model: Model, grip: Grip | None) -> Model:
-    """The same robot with three more inputs after the others: a force at the grip in world axes [N]."""
+def with_pull_input(model: Model, grip: Grip | None, before: Model | None = None) -> Model:
+    """The same robot with three more inputs after the others: a force at the grip in world axes [N]. `before` is such a
+    model of the robot with other values, of which only what differs is computed."""
     if grip is None:
         return model
     robot = copy(model.description)
@@ -223,6 +225,8 @@ def with_pull_input(model: Model, grip: Grip | None) -> Model:
     robot.add_wrench_input(_INPUT, grip.link, s=grip.s, directions=directions, frame="world", position=grip.position)
     if isinstance(grip.s, tuple):  # a material point has a frame only on demand
         robot.add_frame(_INPUT, grip.link, s=grip.s)
+    if before is not None:
+        return described(before, robot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first build has raised the same warnings
         return robot.build()

@@ -34,7 +34,7 @@ class Panel:
     """
 
     def __init__(self, server: Any, session: Session, stage: Stage, post: Post, save: Callable[[str], None]) -> None:
-        self.gui, self.session, self.stage, self.post = server.gui, session, stage, post
+        self.gui, self.session, self.stage, self.post, self.save = server.gui, session, stage, post, save
         self.sliders: list[tuple[Slider, Any]] = []
         self.input_sliders: list[tuple[Slider, Any]] = []
         self._shown = ""
@@ -53,8 +53,28 @@ class Panel:
         with tabs.add_tab("Look"):
             self._add_look()
         with tabs.add_tab("Save"):
-            self._add_save(save)
+            self._add_save()
         self._mode_changed()
+
+    def follow(self, session: Session, stage: Stage) -> bool:
+        """Control another session and its stage. Returns whether these controls fit it: its coordinates, inputs, frames
+        and modes have the same names. If not, nothing changes, and a new panel is needed."""
+        if _controls(session) != _controls(self.session):
+            return False
+        self.session, self.stage, self.plots.session = session, stage, session
+        self.sliders = [(one, handle) for one, (_, handle) in zip(session.coordinates, self.sliders)]
+        self.input_sliders = [(one, handle) for one, (_, handle) in zip(_by_group(session.inputs), self.input_sliders)]
+        for one, handle in self.sliders:
+            handle.min, handle.max, handle.step = float(one.low), float(one.high), one.step
+        self._widen()
+        self.grid_note.content = self._grid_text()
+        self._mode_changed()
+        return True
+
+    def _widen(self) -> None:
+        """Set the ranges of the inputs."""
+        for one, handle in self.input_sliders:
+            handle.max, handle.min = one.high * self.factor.value, one.low * self.factor.value
 
     def _on(self, handle: Any, react: Callable[[Any], Any]) -> None:
         """Post a reaction to changes of a control by a user; changes by the program are ignored."""
@@ -88,18 +108,13 @@ class Panel:
         if not session.inputs:
             gui.add_markdown("This robot has no inputs.")
             return
-        factor = gui.add_number("range ×", 1.0, min=0.01, max=1000.0, step=0.5, hint="makes all ranges wider")
+        self.factor = gui.add_number("range ×", 1.0, min=0.01, max=1000.0, step=0.5, hint="makes all ranges wider")
         for group in dict.fromkeys(one.group for one in session.inputs):
             with gui.add_folder(group):
                 for one in (one for one in session.inputs if one.group == group):
                     self.input_sliders.append((one, self._slider(one, self.set_input)))
         self._click("All inputs to zero", self.no_inputs, "let go of all inputs")
-
-        def widen(value: float) -> None:
-            for one, handle in self.input_sliders:
-                handle.max, handle.min = one.high * value, one.low * value
-
-        self._on(factor, widen)
+        self._on(self.factor, lambda _: self._widen())
 
     def _add_shape(self) -> None:
         coordinates = self.session.coordinates
@@ -125,29 +140,36 @@ class Panel:
         return handle
 
     def _add_look(self) -> None:
-        gui, stage = self.gui, self.stage
+        gui = self.gui
         names = ("nothing", *(f"{name} [{unit}]" for name, unit in QUANTITIES.items()))
-        self.paint = gui.add_dropdown("paint", names, initial_value=names[0])
-        self._on(self.paint, lambda value: stage.paint("" if value == names[0] else value.partition(" [")[0]))
+        painted = next((name for name in names if name.partition(" [")[0] == self.stage.painted), names[0])
+        self.paint = gui.add_dropdown("paint", names, initial_value=painted)
+        self._on(self.paint, lambda value: self.stage.paint("" if value == names[0] else value.partition(" [")[0]))
         self.legend = gui.add_html("", visible=False)
-        solid = gui.add_slider("solid", 0.05, 1.0, 0.05, stage.opacity, hint="how solid the bodies are")
-        self._on(solid, lambda value: stage.make_solid(float(value)))
-        checks = {name: gui.add_checkbox(name, True) for name in SHOWN}
+        solid = gui.add_slider("solid", 0.05, 1.0, 0.05, self.stage.opacity, hint="how solid the bodies are")
+        self._on(solid, lambda value: self.stage.make_solid(float(value)))
+        checks = {name: gui.add_checkbox(name, name not in self.stage.hidden) for name in SHOWN}
         for check in checks.values():
-            self._on(check, lambda _: stage.hide({name for name, one in checks.items() if not one.value}))
+            self._on(check, lambda _: self.stage.hide({name for name, one in checks.items() if not one.value}))
         self._click(
-            "Reset colours", lambda: stage.paint(stage.painted), "start the scale of colours at the values of now"
+            "Reset colours",
+            lambda: self.stage.paint(self.stage.painted),
+            "start the scale of colours at the values of now",
         )
-        gui.add_markdown(f"A small square of the grid is {0.2 * stage.cell:g} m wide, a large one {stage.cell:g} m.")
+        self.grid_note = gui.add_markdown(self._grid_text())
 
-    def _add_save(self, save: Callable[[str], None]) -> None:
+    def _grid_text(self) -> str:
+        cell = self.stage.cell
+        return f"A small square of the grid is {0.2 * cell:g} m wide, a large one {cell:g} m."
+
+    def _add_save(self) -> None:
         hints = {"html": ("Web page (.html)", "the recorded motion, for any browser, in one file"),
                  "mp4": ("Video (.mp4)", "the recorded motion in this view"),
                  "glb": ("Shape (.glb)", "the shape in view, as glTF"),
                  "npz": ("Motion (.npz)", "the recorded motion, as a trajectory file")}  # fmt: skip
         self.gui.add_markdown("Save the shape in view or the recorded motion:")
         for kind, (label, hint) in hints.items():
-            self._click(label, lambda kind=kind: save(kind), hint)
+            self._click(label, lambda kind=kind: self.save(kind), hint)
         self.progress = self.gui.add_markdown("")
 
     def set_mode(self, mode: str) -> None:
@@ -256,6 +278,18 @@ class Panel:
                 f"<span>{high:.3g}</span></div></div>")  # fmt: skip
         if self.legend.content != text:
             self.legend.content = text
+
+
+def _by_group(sliders: list[Slider]) -> list[Slider]:
+    """Sliders in the order of the panel: group by group."""
+    groups = dict.fromkeys(one.group for one in sliders)
+    return [one for group in groups for one in sliders if one.group == group]
+
+
+def _controls(session: Session) -> tuple[Any, ...]:
+    """What the controls of a session depend on, but for ranges."""
+    names = [(one.name, one.unit, one.group, one.part) for one in (*session.coordinates, *session.inputs)]
+    return names, session.modes, [*session.model.frames, *session.model.links.names]
 
 
 @final

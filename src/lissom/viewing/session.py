@@ -150,15 +150,23 @@ class Session:
         q: initial configuration, shape (nq,); None is the neutral one.
         motion: a simulated motion of a single robot, to replay.
         u: initial inputs, shape (nu,); None is zero.
+        before: session of a robot with the same coordinates and inputs, such as this one with other values, whose
+            ranges of sliders and grip are taken over, which saves most of the time.
     Raises:
         ModelError: the motion is not one of this robot.
     """
 
-    def __init__(self, model: Model, q: Any = None, motion: Trajectory | None = None, u: Any = None) -> None:
+    def __init__(
+        self, model: Model, q: Any = None, motion: Trajectory | None = None, u: Any = None,
+        before: Session | None = None,
+    ) -> None:  # fmt: skip
         self.model = model
         self.start = start_configuration(model) if q is None else single_configuration(model, q)
         self.start_inputs = single_inputs(model, u)
-        self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
+        if before is None:
+            self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
+        else:
+            self.coordinates, self.inputs = before.coordinates, before.inputs
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()
         self.t, self.speed, self.is_playing = 0.0, 1.0, False
         self.mode, self.note, self.is_good = "pose", "", True
@@ -169,7 +177,8 @@ class Session:
         self.motion = None if motion is None else _history(model, motion)
         self.solving = 0.0  # computing time of the last update [s]
         self._pulled_model: Model | None = None
-        self._grip = self._first_grip()
+        self._grip = self._first_grip() if before is None else before._grip
+        self._pulled_before = None if before is None else before._pulled_model
         self._stepper: Stepper | None = None
         self._pending, self._is_due = 0.0, True
         if motion is not None:
@@ -267,7 +276,7 @@ class Session:
         grip = nearest_grip(self.model, self.q, link, np.asarray(point, dtype=np.float64))
         if grip is None or self.mode not in ("equilibrium", "simulate"):
             return
-        self._grip, self._pulled_model, self._stepper = grip, None, None
+        self._grip, self._pulled_model, self._pulled_before, self._stepper = grip, None, None, None
         model = self.pulled_model
         self.spring = MouseSpring(model, grip, self.q, self.u, self.t, np.asarray(point, dtype=np.float64))
         self.spring.target = self.spring.position(self.q)
@@ -285,7 +294,7 @@ class Session:
     def pulled_model(self) -> Model:
         """The robot with a force input at the last grip; models of all grips use the same kernels."""
         if self._pulled_model is None:
-            self._pulled_model = with_pull_input(self.model, self._grip)
+            self._pulled_model = with_pull_input(self.model, self._grip, self._pulled_before)
         return self._pulled_model
 
     def _first_grip(self) -> Grip | None:

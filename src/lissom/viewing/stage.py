@@ -5,13 +5,14 @@ A surface that is fixed to one node is sent once and then moved; of a surface th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
 
 from lissom.dynamics.contacts import contact_forces
 from lissom.dynamics.kinematics import forward_kinematics
+from lissom.dynamics.start import start_configuration
 from lissom.model.model import Model
 from lissom.viewing.canvas import nice_number
 from lissom.viewing.colors import COLOR_LEVELS, PALETTE, ColorScale, facets_by_level, rgb_bytes, state_values
@@ -22,6 +23,7 @@ COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 
 COLORS["plane"] = (196, 205, 216)
 _WATER, _TIE = (70, 140, 200), (150, 155, 166)
 _LONGEST, _HEAD = 0.35, 0.05  # sizes of an arrow and of its head, relative to the size of the robot
+_AWAY = (0.9, -1.85, 0.65)  # from the robot to the camera, relative to its size
 _SOLID, _TRANSLUCENT = 1.0, 0.45
 _SMALLEST = 1e-9  # forces below this fraction of the largest one are not drawn
 LOAD, CONTACT, PULL, INPUT = (209, 96, 61), (47, 109, 179), (138, 95, 176), (63, 155, 108)
@@ -37,7 +39,7 @@ class Stage:
     """
 
     def __init__(self, server: Any, model: Model, q: np.ndarray) -> None:
-        self.model, self.scene = model, server.scene
+        self.server, self.model, self.scene = server, model, server.scene
         self.geometry = robot_geometry(model)
         self.size = robot_size(model, q)
         self.painted, self.scale = "", None
@@ -48,14 +50,12 @@ class Stage:
         middle, half = 0.5 * (low + high), self.size
         self.low, self.high = middle - 1.2 * half, middle + 1.2 * half
         self.around = contact_geometry(model, q, self.low, self.high)
-        self.opacity = _TRANSLUCENT if self.geometry.of("tendon") else _SOLID
+        self.opacity = self.own_opacity = _TRANSLUCENT if self.geometry.of("tendon") else _SOLID
         self.bodies = [_Surface(self.scene, f"/robot/{k} {m.name}", self.geometry, m, self.opacity)
                        for k, m in enumerate(self.geometry.meshes)]  # fmt: skip
         self.shapes = [_Surface(self.scene, f"/surroundings/{k} {m.name}", self.around, m, 0.35)
                        for k, m in enumerate(self.around.meshes)]  # fmt: skip
-        self.levels = [self.scene.add_mesh_simple(f"/painted/{k}", np.zeros((3, 3)), np.array([[0, 1, 2]]),
-                      color=tuple(color.tolist()), side="double", visible=False)
-                      for k, color in enumerate(rgb_bytes(np.linspace(0.0, 1.0, COLOR_LEVELS)))]  # fmt: skip
+        self.levels: list[Any] = []  # of painted bodies, made when the first one is painted
         self._add_lines()
         self._add_frames()
         self._add_surroundings(low)
@@ -64,6 +64,17 @@ class Stage:
             shaft_radius=0.008 * self.size, head_radius=0.02 * self.size, head_length=_HEAD * self.size,
         )  # fmt: skip
         self.camera(server)
+
+    def renewed(self, model: Model) -> Stage:
+        """Stage of another robot in the scene, from which this one has been removed, with the same looks."""
+        new = Stage(self.server, model, start_configuration(model))
+        if self.painted:
+            new.paint(self.painted)
+        if self.opacity != self.own_opacity:
+            new.make_solid(self.opacity)
+        if self.hidden:
+            new.hide(self.hidden)
+        return new
 
     def _add_lines(self) -> None:
         self.lines: list[tuple[Any, Any]] = []
@@ -106,14 +117,31 @@ class Stage:
             self.water = self.scene.add_mesh_simple("/water", corners, np.array([[0, 1, 2], [0, 2, 3]]), color=_WATER,
                                                     opacity=0.25, side="double", cast_shadow=False)  # fmt: skip
 
-    def camera(self, server: Any) -> None:
-        """Set the initial camera so that the whole robot is visible beside the panel, at its left."""
-        away = np.array([0.9, -1.85, 0.65])
-        right = np.cross(-away, [0.0, 0.0, 1.0])
+    def view_from(self, away: Sequence[float] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The point at which a camera looks and its position, so that the whole robot is visible beside the panel, at
+        its left. `away` is the direction of the camera; None is the usual one."""
+        toward = np.array(_AWAY if away is None else away, dtype=np.float64)
+        toward *= float(np.linalg.norm(_AWAY) / np.linalg.norm(toward))
+        toward += np.array([0.0, -1e-3, 0.0]) if not toward[:2].any() else 0.0  # the camera's up is z
+        right = np.cross(-toward, [0.0, 0.0, 1.0])
         middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
         middle[2] -= 0.12 * self.size * float(np.sign(-self.model.gravity[2]))  # soft robots hang
-        server.initial_camera.look_at = tuple(middle)
-        server.initial_camera.position = tuple(middle + self.size * away)
+        return middle, middle + self.size * toward
+
+    def look(self, server: Any, away: Sequence[float] | None = None) -> None:
+        """Move the cameras of all browsers, see `view_from`."""
+        at, position = self.view_from(away)
+        self.camera(server)
+        for client in server.get_clients().values():
+            with client.atomic():
+                client.camera.position, client.camera.look_at = tuple(position), tuple(at)
+                client.camera.up_direction = (0.0, 0.0, 1.0)
+                client.camera.near, client.camera.far = 0.01 * self.size, 100.0 * self.size
+
+    def camera(self, server: Any) -> None:
+        """Set the initial camera."""
+        at, position = self.view_from()
+        server.initial_camera.look_at, server.initial_camera.position = tuple(at), tuple(position)
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), 0.7
         server.initial_camera.near = 0.01 * self.size
         server.initial_camera.far = 100.0 * self.size
@@ -182,6 +210,10 @@ class Stage:
             for handle in self.levels:
                 handle.visible = False
             return
+        if not self.levels:
+            self.levels = [self.scene.add_mesh_simple(f"/painted/{k}", np.zeros((3, 3)), np.array([[0, 1, 2]]),
+                           color=tuple(color.tolist()), side="double", visible=False)
+                           for k, color in enumerate(rgb_bytes(np.linspace(0.0, 1.0, COLOR_LEVELS)))]  # fmt: skip
         quads = [s.mesh.quads + s.mesh.rows.start for s, p in zip(self.bodies, has) if p]
         if not quads:
             return

@@ -199,6 +199,39 @@ class Viewer:
         """Change the mode to "pose", "equilibrium", "simulate" or "replay"; the state stays."""
         self.do(lambda: self.panel.set_mode(mode))
 
+    def set_model(
+        self, model: Model, q: ArrayLike | None = None, *, u: ArrayLike | None = None,
+        trajectory: Trajectory | None = None, mode: str | None = None,
+    ) -> None:  # fmt: skip
+        """Show another robot, or this one with other values. The view and the looks stay, and the controls if they fit.
+
+        Args:
+            model, q, u, trajectory, mode: as for `view`.
+        Raises:
+            ModelError, ShapeError: as for `view`.
+        """
+        session = Session(model, q, trajectory, u)
+        if mode is not None:
+            session.set_mode(mode)
+        self.take(session)
+
+    def take(self, session: Session) -> None:
+        """Show another session, at once."""
+
+        def taken() -> None:
+            with self.server.atomic():
+                self.server.scene.reset()
+                self.session, self.stage = session, self.stage.renewed(session.model)
+                if not self.panel.follow(session, self.stage):
+                    self.server.gui.reset()
+                    self.server.gui.set_panel_label(session.model.name)
+                    self.panel = Panel(self.server, session, self.stage, self.post, self._save)
+                self._draw()
+            self._pulled, self._is_stale, self._is_warm, self._drawn = "", False, False, time.perf_counter()
+            self._spent.clear()
+
+        self.do(taken)
+
     def play(self) -> None:
         """Start time in the modes "simulate" and "replay"."""
         self._set(self.session.play)

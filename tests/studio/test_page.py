@@ -1,0 +1,222 @@
+"""The page of the studio in a real browser: who may connect, a first robot by mouse and keyboard, its results."""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+from studio.driving import Served, User
+from viewing.browser import NAMES, found
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+import lissom as ls
+from lissom.studio.document import templates
+from lissom.studio.page import _free_port
+
+browsing = pytest.mark.skipif(found() is None, reason=f"no browser: none of {', '.join(NAMES)} is installed")
+ANSWERS = 60.0  # patience with a start [s]
+
+
+def answer(url, **headers):
+    """Status of an answer to a request with headers."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as found:
+            return found.status, found.headers.get("content-security-policy")
+    except urllib.error.HTTPError as error:
+        return error.code, None
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A studio of a new file."""
+    made = Served(tmp_path_factory.mktemp("studio") / "robot.yaml")
+    end = time.monotonic() + ANSWERS
+    while time.monotonic() < end:
+        try:
+            answer(made.url)
+            break
+        except OSError:
+            time.sleep(0.2)
+    yield made
+    said = made.stop()
+    assert "ended" in said and "Traceback" not in said, said
+
+
+@pytest.fixture(scope="module")
+def user(served, tmp_path_factory):
+    """A user in front of the page."""
+    browser = User(tmp_path_factory.mktemp("browser"), (1280, 800))
+    browser.open(served.url)
+    browser.says("the whole robot", 60)
+    yield browser
+    browser.close()
+
+
+def test_only_own_pages_connect(served):
+    """The page is served to this machine under its own names; other origins and names are refused, and no page may
+    frame it."""
+    port = served.port
+    assert answer(served.url) == (200, "frame-ancestors 'self'")
+    assert answer(served.url, Origin=f"http://localhost:{port}")[0] == 200
+    for wrong in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": f"evil.example:{port}"}):
+        assert answer(served.url, **wrong)[0] == 403
+    socket = f"ws://localhost:{port}/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    with connect(socket, origin=f"http://localhost:{port}") as own:
+        assert own.recv(timeout=10).startswith("0")
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(socket, origin="http://evil.example")
+    with pytest.raises(OSError, match=r"refused|unreachable"):  # other machines reach nothing
+        urllib.request.urlopen(f"http://127.0.0.2:{port}", timeout=2)
+
+
+def test_two_free_ports():
+    """The scene has the port behind that of the page."""
+    assert 0 < _free_port("127.0.0.1") < 65535
+
+
+@browsing
+def test_a_template_a_mistake_and_undo(served, user):
+    """A template fills the tree; a wrong length is told at its field with the cure, and undo mends it; the file on the
+    disk follows each step."""
+    path = served.path
+    user.choose("template", "catheter")
+    user.says("12 coordinates, 2 inputs", 60)
+    assert path.read_text(encoding="utf-8") == templates()["catheter"]
+    user.part("tube")
+    user.fill("links-0-body-length", "30 cm")
+    user.says("write the number alone, in SI units: 0.3")
+    user.says("the last good robot is shown")
+    assert "length: 30 cm" in path.read_text(encoding="utf-8")
+    user.press("undo")
+    user.says("12 coordinates, 2 inputs", 60)
+    assert path.read_text(encoding="utf-8") == templates()["catheter"]
+    path.write_text(templates()["catheter"].replace("0.3\n", "0.25\n"), encoding="utf-8")
+    value = "document.querySelector('[data-place=links-0-body-length]').value"
+    user.until(lambda: user.run(value) == "0.25", "the page follows the file")
+
+
+@pytest.mark.slow
+@browsing
+def test_two_pages_agree(served, user, tmp_path):
+    """What one page edits, the other one shows; an undo there is seen here. A broken file is told on both."""
+    path = served.path
+    path.write_text(templates()["catheter"], encoding="utf-8")
+    second = User(tmp_path, (1100, 700))
+    try:
+        second.open(served.url)
+        value = "document.querySelector('[data-place=links-0-body-length]').value"
+        for page in (user, second):
+            page.says("12 coordinates, 2 inputs", 60)
+            page.part("tube")
+        user.fill("links-0-body-length", "0.25")
+        second.until(lambda: second.run(value) == "0.25", "the second page shows the edit of the first")
+        second.press("undo")
+        user.until(lambda: user.run(value) == "0.3", "the first page shows the undo of the second")
+        path.write_text("links: [", encoding="utf-8")
+        for page in (user, second):
+            page.says("The file is not YAML at the moment")
+        user.press("undo")
+        second.says("12 coordinates, 2 inputs")
+    finally:
+        second.close()
+
+
+def rod(user, k, length, radius, order):
+    """Fill the form of a division of the manual's linkage."""
+    body = f"links-{k}-body-"
+    user.fill(body + "length", length)
+    user.fill(body + "section-radius", radius)
+    user.choose(body + "basis-class", "BasisMonomial")
+    for strain in ("torsion", "bending_y", "bending_z"):
+        user.fill(body + f"basis-{strain}", order)
+    user.fill(body + "material-viscosity", "1e4")
+    user.fill(body + "material-damping_time", "")
+
+
+def cable(user, k, link, texts):
+    """Fill the form of an item of the cable's path."""
+    item = f"actuators-0-path-{k}-"
+    user.choose(item + "link", link)
+    user.choose(item + "offset-way", "expression")
+    for j, text in enumerate(texts):
+        user.fill(item + f"offset-{j}", text)
+
+
+@pytest.mark.slow
+@browsing
+def test_the_linkage_of_the_manual_from_an_empty_page(served, user):
+    """From an empty robot to SoRoSim's section 4 by mouse and keyboard: two divisions, a driven box, a load and a cable
+    that winds through both. Its equilibrium at 200 N is that of `examples/sorosim_manual.py`, and its motion runs."""
+    path = served.path
+    path.write_text("name: robot\nlinks: []\n", encoding="utf-8")
+    user.says("take a Template above")
+    user.part("robot")
+    user.fill("name", "manual linkage")
+    user.fill("gravity", "0, -9.81, 0")
+    user.add("link")
+    rod(user, 0, "0.3", "0.03", "1")
+    user.fill("links-0-body-reference_strain", "0, 0, 1, 1, 0, 0")
+    user.rename("division 1")
+    user.part("division 1")
+    user.add("link")
+    rod(user, 1, "0.2", "0.03, 0.02", "0")
+    user.fill("links-1-body-reference_strain", "0, 0, 0, 1, 0, 0")
+    user.choose("links-1-body-reference_strain-way", "expression")
+    user.fill("links-1-body-reference_strain-1", "0.5*s")
+    user.rename("division 2")
+    user.part("division 2")
+    user.add("link")
+    user.choose("links-2-body-class", "RigidBody box")
+    user.fill("links-2-body-size", "0.2, 0.04, 0.04")
+    user.open_field("joint")
+    user.choose("links-2-joint-class", "JointRevolute")
+    user.fill("links-2-joint-axis", "0, 1, 0")
+    user.rename("link 2")
+    user.add("load")
+    user.choose("loads-0-link", "division 1")
+    user.fill("loads-0-force", "0, 5, 0")
+    user.choose("loads-0-frame", "body")
+    user.add("actuator", "Tendon")
+    user.choose("actuators-0-link", "none")
+    user.fill("actuators-0-offset", "")
+    user.open_field("path")
+    for _ in range(2):
+        user.press("actuators-0-path-add")
+        user.item("PathRod")
+    turn = "2*pi*({})/0.25"
+    for k, (link, x) in enumerate((("division 1", "0.3*s"), ("division 2", "0.3 + 0.2*s"))):
+        cable(user, k, link, [f"0.02*cos({turn.format(x)})", f"0.02*sin({turn.format(x)})"])
+    user.rename("cable")
+    user.add("motion")
+    user.choose("motions-0-link", "link 2")
+    user.choose("motions-0-position-way", "number, or base, tip")
+    user.fill("motions-0-position", "-1.5707963267948966")
+    user.says("10 coordinates, 1 input", 60)
+    model = ls.load_robot(path).build()
+    np.testing.assert_allclose(
+        ls.solve_statics(model, [200.0]).q, ls.solve_statics(_manual(), [200.0]).q, rtol=0, atol=1e-7
+    )
+    user.click_text("Run")
+    user.fill("input-cable", "200")
+    user.press("statics")
+    user.says("statics 1: stable equilibrium", 60)
+    user.fill("input-cable", "200*minimum(t, 1)")
+    user.press("motion")
+    user.says("motion 1: motion of 2 s", 120)
+    assert not [one for one in user.said if "exceptionDetails" in one]
+
+
+def _manual():
+    """The model of the example."""
+    import importlib.util
+    from pathlib import Path
+
+    file = Path(__file__).parents[2] / "examples" / "sorosim_manual.py"
+    spec = importlib.util.spec_from_file_location("sorosim_manual", file)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    return example.robot().build()
