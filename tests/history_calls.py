@@ -393,6 +393,7 @@ LEFT_OUT = {
     "torch.": "needs PyTorch",
     "plot_": "draws",
     "save_": "writes files",
+    "export": "writes files",
     "render": "draws",
     "view": "draws",
     "design_derivatives": "calls functions that are called here",
