@@ -24,10 +24,11 @@ Rows = wp.array2d(dtype=wp.float64)
 
 def laws_kernel(acting: Acting) -> Any:
     """Kernel of loads, and of positions, velocities and accelerations of prescribed coordinates."""
-    return _kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+    return laws_at_time_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
-def _kernel(act: Acting) -> Any:
+def laws_at_time_kernel(act: Acting) -> Any:
+    """`laws_kernel` of features, which the library itself never compiles."""
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def laws_at_time(
         laws: LawsStruct,
