@@ -29,6 +29,7 @@ def laws_kernel(acting: Acting) -> Any:
 
 def laws_at_time_kernel(act: Acting) -> Any:
     """`laws_kernel` of features, which the library itself never compiles."""
+
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def laws_at_time(
         laws: LawsStruct,
