@@ -62,7 +62,7 @@ Algebraic Systems by Runge-Kutta Methods, 1989 (orders of index 3). C. A. Kenned
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING, final
 
@@ -241,7 +241,7 @@ class StepState:
     is_plastic: bool = False
 
 
-@cache
+@lru_cache(maxsize=64)
 def _single_stage(
     name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float
 ) -> Scheme:
