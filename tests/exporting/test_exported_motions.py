@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exporting.built import COMPILERS, Library, compiled, compiled_test, finger, machine, needs_compiler
+from exporting.built import COMPILERS, FIRST, Library, compiled, compiled_test, finger, machine, needs_compiler
 
 import lissom as ls
 from lissom.exporting.functions import FUNCTIONS
@@ -239,8 +239,8 @@ def test_calls_allocate_nothing(exported, tmp_path):
     folder = tmp_path / "sources"
     shutil.copytree(exported.folder, folder, ignore=shutil.ignore_patterns("*.so", "*.o"))
     (folder / "test.c").write_text(_CALLS)
-    compiled(folder, "g++", "-O1")  # valgrind knows no instructions beyond AVX2
-    program, counts = compiled_test(folder, "g++"), []
+    compiled(folder, FIRST, "-O1")  # valgrind knows no instructions beyond AVX2
+    program, counts = compiled_test(folder, FIRST), []
     for calls in ("0", "3"):
         command = ["valgrind", "--error-exitcode=9", program, calls]
         done = subprocess.run(command, capture_output=True, text=True)
