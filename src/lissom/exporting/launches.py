@@ -23,7 +23,7 @@ import warp as wp
 
 from lissom.launch.buffers import Buffers
 from lissom.launch.points import FrameRowsStruct
-from lissom.lie.warp_private import generated_code, struct_of
+from lissom.lie.warp_private import argument_names, generated_code, struct_of
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, TermRows
 from lissom.passes.blocks import BlocksStruct, FrontsStruct
@@ -101,23 +101,23 @@ class Program:
     def add(self, name: str, w: Buffers) -> Launch:
         """Add the launch of buffers, which have not run yet."""
         kernel, inputs = w.arguments()
-        labels = [argument.label for argument in kernel.adj.args]
-        leaves = [leaf for label, value in zip(labels, [*inputs, 0]) for leaf in _leaves(label, value, w.model, False)]
+        arguments = zip(argument_names(kernel), [*inputs, 0])
+        leaves = [leaf for label, value in arguments for leaf in _leaves(label, value, w.model, False)]
         offsets = self._reserve([leaf.value for leaf in leaves if _is_array(leaf.value) and not leaf.is_constant])
         places: dict[int, Place] = {}
         statements = []
         for leaf in leaves:
             statements += self._statements(leaf, offsets, places)
         code = cleaned(generated_code(kernel.module))
-        arguments = re.findall(r"^struct (wp_args_\w+) \{", code, re.MULTILINE)
+        struct = re.findall(r"^struct (wp_args_\w+) \{", code, re.MULTILINE)
         function = re.findall(r"^static void (\w+_cpu_kernel_forward)\(", code, re.MULTILINE)
-        if len(arguments) != 1 or len(function) != 1:
+        if len(struct) != 1 or len(function) != 1:
             raise ValueError(f"generated code of {name} must have one kernel (got {len(function)})")
         nothing = Place(0, "", 0, "")
         named = w.on_device | {"status": w.scratch.status}
         known = {key: places[array.ptr] if array.size else nothing for key, array in named.items()
                  if not array.size or array.ptr in places}  # fmt: skip
-        self.launches[name] = made = Launch(name, code, arguments[0], function[0], statements, known)
+        self.launches[name] = made = Launch(name, code, struct[0], function[0], statements, known)
         return made
 
     def _reserve(self, arrays: list[Any]) -> list[tuple[int, int, int]]:

@@ -50,13 +50,18 @@ def direct_call(command: Any) -> Callable[[], None]:
 def packed_launch(command: Any) -> Callable[[], None]:
     """A function that calls the compiled code of a recorded launch on the CPU with arguments packed once."""
     values = command.params[1:]
-    names = [argument.label for argument in command.kernel.adj.args]
+    names = argument_names(command.kernel)
     packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
     for name, value in zip(names, values):
         setattr(packed, name, value)
     launch = partial(command.hooks.forward, ctypes.byref(command.params[0]), ctypes.byref(packed))
     vars(launch)["command"] = command  # keeps the compiled module and the buffers alive
     return launch
+
+
+def argument_names(kernel: Any) -> list[str]:
+    """Names of a kernel's arguments, in their order."""
+    return [argument.label for argument in kernel.adj.args]
 
 
 def launch_under_lock(launch: Callable[[], None]) -> Callable[[], None]:
