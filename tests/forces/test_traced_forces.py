@@ -1,10 +1,13 @@
-"""Forces of jax.numpy as code of kernels: against the same function in Python, in batches, and refused arguments."""
+"""Forces of jax.numpy, called by kernels: against the same function in Python, in batches, and refused arguments."""
 
 import numpy as np
 import pytest
+import warp as wp
 from dynamics.small_robots import MATERIAL
 
 import lissom as ls
+from lissom.forces.terms import acting_on
+from lissom.lie.types import vec6
 from lissom.robot.poses import compiled
 
 jnp = pytest.importorskip("jax.numpy")
@@ -21,6 +24,17 @@ def magnet(t, g, eta):
 def drag(t, g, eta):
     """Resistance to turning and moving, more of it above the ground."""
     return -jnp.where(g[2, 3] > 0.0, 0.2, 0.1) * jnp.concatenate([1e-3 * eta[:3], eta[3:] * jnp.abs(eta[3:])])
+
+
+@wp.func
+def drag_of_warp(R: wp.mat33d, p: wp.vec3d, eta: vec6, s: wp.float64, t: wp.float64) -> vec6:
+    """The same resistance."""
+    k = wp.where(p[2] > wp.float64(0.0), wp.float64(0.2), wp.float64(0.1))
+    turn = wp.float64(-1e-3) * k
+    return vec6(
+        turn * eta[0], turn * eta[1], turn * eta[2], -k * eta[3] * wp.abs(eta[3]), -k * eta[4] * wp.abs(eta[4]),
+        -k * eta[5] * wp.abs(eta[5]),
+    )  # fmt: skip
 
 
 def robot(*forces):
@@ -111,6 +125,27 @@ def test_numbers_are_those_at_build():
         ends.append(free - ls.inverse_dynamics(model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv)))
     np.testing.assert_allclose(ends[1], 3.0 * ends[0], rtol=1e-12, atol=1e-13)
     assert np.abs(ends[0]).max() > 1.0
+
+
+def test_all_functions_share_one_kernel():
+    """Kernels call forces by their addresses, so that another function, or another number in it, compiles none; a robot
+    may have several, and Warp functions beside them."""
+    models = [robot(ls.TracedFunction(lambda t, g, eta, k=k: k * g[0, 3] * eta)) for k in (1.0, 2.0)]
+    assert acting_on(models[0]) is acting_on(models[1])
+    q, v, a = state(models[0])
+    free = ls.inverse_dynamics(models[0], q, v, a, loads=False)
+    pulls = [ls.inverse_dynamics(model, q, v, a) - free for model in models]
+    np.testing.assert_allclose(pulls[1], 2.0 * pulls[0], rtol=0, atol=1e-13 * np.abs(free).max())
+    mixed = robot(ls.TracedFunction(drag), drag_of_warp, ls.TracedFunction(drag))
+    alone = robot(ls.TracedFunction(drag))
+    one, three = (
+        [ls.inverse_dynamics(model, q, v, a) - free, *ls.inverse_dynamics_derivatives(model, q, v, a)[:2]]
+        for model in (alone, mixed)
+    )
+    rest = ls.inverse_dynamics_derivatives(alone, q, v, a, loads=False)
+    np.testing.assert_allclose(three[0], 3.0 * one[0], rtol=0, atol=1e-12 * np.abs(free).max())
+    for found, once, without in zip(three[1:], one[1:], rest):
+        np.testing.assert_allclose(found - without, 3.0 * (once - without), rtol=0, atol=1e-8 * np.abs(without).max())
 
 
 class Wear:

@@ -10,6 +10,7 @@ from dynamics.small_robots import MATERIAL
 
 import lissom as ls
 from lissom.forces.springs import STEP
+from lissom.forces.terms import acting_on
 
 jnp = pytest.importorskip("jax.numpy")
 
@@ -141,6 +142,12 @@ def test_numbers_are_those_at_build():
     own = ls.inverse_dynamics(rest, q, v, a) - ls.inverse_dynamics(rest, q, v, a, elastic=False)
     np.testing.assert_allclose(forces[1] - own, 3.0 * (forces[0] - own), rtol=1e-9, atol=1e-12)
     assert np.abs(forces[0] - own).max() > 0.01
+
+
+def test_all_laws_share_one_kernel():
+    """Kernels call laws by their addresses, so that another law, or another number in it, compiles none."""
+    laws = [[ls.TracedFunction(f) for f in pair] for pair in ((band, hinge), (lambda x, rate: 3.0 * x, lambda x: x**3))]
+    assert acting_on(sprung(*laws[0])) is acting_on(sprung(*laws[1]))
 
 
 REFUSED = {

@@ -363,8 +363,8 @@ MUTATIONS = (
     Mutation(
         "springs between points take the slope by the length for that by its rate",
         "forces/springs.py",
-        "law(first + BY_X, length, rate), law(first + BY_RATE, length, rate)",
-        "law(first + BY_X, length, rate), law(first + BY_X, length, rate)",
+        "law(which + BY_X, x, rate), law(which + BY_RATE, x, rate))",
+        "law(which + BY_X, x, rate), law(which + BY_X, x, rate))",
         ("tests/forces/test_traced_springs.py", "-k", "exact"),
     ),
     Mutation(
@@ -1252,7 +1252,7 @@ MUTATIONS = (
     ),
     Mutation(
         "forces that depend on inputs count as constant",
-        "forces/driven_forces.py",
+        "forces/traced_forces.py",
         """    return {"add": add, "respond": respond}\n""",
         """    return {"add": add}\n""",
         ("tests/forces/test_driven_forces.py", "-k", "test_derivatives and floating"),
@@ -1260,8 +1260,8 @@ MUTATIONS = (
     Mutation(
         "a redesigned model keeps the weights of forces that depend on inputs",
         "forces/terms.py",
-        "    same = same and model.forces.driven is changed.forces.driven\n",
-        "",
+        'x) is getattr(changed.forces, x) for x in ("compiled", "driven"))',
+        'x) is getattr(changed.forces, x) for x in ("compiled",))',
         ("tests/forces/test_driven_forces.py", "-k", "designs_and_laws"),
     ),
     Mutation(

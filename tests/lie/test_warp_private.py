@@ -180,6 +180,13 @@ def test_functions_that_kernels_share_are_written_once(monkeypatch):
     assert len(of_functions) > 50 and len(set(of_functions)) == len(of_functions)
 
 
+def test_dependents_of_own_functions_are_not_searched():
+    """Functions of users register the modules of the functions that they call, those of this library do not."""
+    theirs = module_with_a_kernel_of_its_own(4.0)
+    assert taken_times.module in theirs.references
+    assert not frames_kernel.__globals__["traversal"].outward_pose.module.references
+
+
 def test_functions_are_hashed_once(monkeypatch):
     """Modules have the hash that Warp alone gives them, by which the cache knows them. Functions of this library are
     hashed for the first module that calls them, those of the user for each."""

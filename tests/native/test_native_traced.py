@@ -6,7 +6,7 @@ import warp as wp
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
-from lissom.forces import custom_actuators, driven_forces
+from lissom.forces import custom_actuators, traced_forces
 from lissom.forces.terms import TERMS, tables_with_terms
 from lissom.launch.buffers import scratch_memory
 from lissom.launch.compiling import wait_for_native_functions
@@ -65,11 +65,11 @@ def driven_rows(
     t: TablesStruct, s: ScratchStruct, place: int, R: wp.array(dtype=mat3), p: wp.array(dtype=vec3),
     eta: wp.array(dtype=vec6), wrench: wp.array(dtype=vec6), by: wp.array(dtype=mat6), by_input: Matrix,
 ):  # fmt: skip
-    wrench[0] = driven_forces.call_driven_force(t, s, place, 1, 0, 1, wp.float64(0.3), R[0], p[0], eta[0])
-    driven_forces.call_driven_force(t, s, place, 1, 1, 1, wp.float64(0.3), R[0], p[0], eta[0])
-    by[0] = driven_forces.matrix_in_row(s, 1, 2)
-    by[1] = driven_forces.matrix_in_row(s, 1, 38)
-    driven_forces.call_driven_force(t, s, place, 1, 2, 1, wp.float64(0.3), R[0], p[0], eta[0])
+    wrench[0] = traced_forces.call_force(t, s, place, 1, 0, 1, wp.float64(0.3), R[0], p[0], eta[0])
+    traced_forces.call_force(t, s, place, 1, 1, 1, wp.float64(0.3), R[0], p[0], eta[0])
+    by[0] = traced_forces.matrix_in_row(s, 1, 2)
+    by[1] = traced_forces.matrix_in_row(s, 1, 38)
+    traced_forces.call_force(t, s, place, 1, 2, 1, wp.float64(0.3), R[0], p[0], eta[0])
     for k in range(12):
         by_input[0, k] = s.channel.row[1, 2 + k]
 
@@ -198,6 +198,7 @@ def test_actuator():
     q, w = np.array([0.4, -1.1]), np.array([2.0, -3.0, 0.7])
     s.channel.size.assign(np.vstack([np.zeros(4), [9.0, *w]]))
     rows = wp.array(np.vstack([np.zeros(2), q]), dtype=wp.float64, device="cpu")
+    wait_for_native_functions(actuator_rows, model)
     for which, expected in ((1, np.diag(K @ w * np.cos(q))), (2, K * np.sin(q)[:, None])):
         for k in (0, which):
             wp.launch(actuator_rows, 1, [t, s, place, k, rows], device="cpu")
@@ -221,7 +222,7 @@ def test_driven_force():
     robot.add_force("one", "a", ls.TracedFunction(lambda t, g, eta, w: w[0] * eta), inputs="x")
     robot.add_force("two", "a", ls.TracedFunction(law), inputs=["y", "x"])
     model = robot.build()
-    s, t, place = scratch_memory(model, 2), tables_with_terms(model), TERMS.index(driven_forces.TERM)
+    s, t, place = scratch_memory(model, 2), tables_with_terms(model), TERMS.index(traced_forces.DRIVEN_TERM)
     g = ls.forward_kinematics(model, [0.5, -0.5, 0.5, 0.5, 0.3, -0.2, 0.7])[-1]
     w, eta = np.array([-0.7, 2.0]), np.array([0.3, -0.1, 0.2, 0.5, 1.1, -0.4])
     s.channel.size.assign(np.vstack([np.zeros(2), w[::-1]]))
@@ -230,6 +231,7 @@ def test_driven_force():
     ]
     wrench, by = wp.zeros(1, dtype=vec6, device="cpu"), wp.zeros(2, dtype=mat6, device="cpu")
     by_input = wp.zeros((1, 12), dtype=wp.float64, device="cpu")
+    wait_for_native_functions(driven_rows, model)
     wp.launch(driven_rows, 1, [t, s, place, *rows, wrench, by, by_input], device="cpu")
 
     def moved(d):

@@ -5,9 +5,8 @@ derivatives of that are
 
     τ(q, w),   ∂τ/∂q T(move),   ∂τ/∂w                                                                     (1)
 
-The functions (robot/traced_functions) are called by addresses in the table of the term, so that one kernel serves all
-of them. Row e of the table of integers holds the first channel of actuator e, the number of its channels, and the
-addresses of its functions, two integers each.
+The functions (robot/traced_functions) are called by addresses in cells of the term, so that one kernel serves all
+of them. Row e of the table of integers holds the first channel of actuator e and the number of its channels.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -71,11 +70,8 @@ def _bound(place: Any) -> dict[str, Any]:
 
 
 def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.zeros((len(model.inputs.native), 8), dtype=np.int32)
-    for row, (_, channel, made) in zip(rows, model.inputs.native):
-        row[:2] = channel, made.shape[1]
-        row[2:] = np.array(made.functions.address, dtype=np.uint64).view(np.int32)
-    return rows, np.zeros((len(rows), 0))
+    rows = [(channel, made.shape[1]) for _, channel, made in model.inputs.native]
+    return np.array(rows, dtype=np.int32).reshape(-1, 2), np.zeros((len(rows), 0))
 
 
 TERM = Term(
@@ -84,4 +80,5 @@ TERM = Term(
     is_in=lambda model: len(model.inputs.native) > 0,
     bind=_bound,
     tables=_tables,
+    natives=lambda model: [made.functions for *_, made in model.inputs.native],
 )

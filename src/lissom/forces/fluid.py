@@ -27,19 +27,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from lissom.forces.contact import wrench_at_origin
-from lissom.forces.term import Term
+from lissom.forces.term import Term, codes_in_kernels, native_codes
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.se3 import ad_matrix, adbar_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
-from lissom.model.tables import Tables
+from lissom.model.model import Model
+from lissom.model.tables import Tables, TermRows
 from lissom.passes.columns import Matrix
 from lissom.passes.scratch import LOADS, Scratch
 from lissom.passes.traversal import origin_of
 from lissom.robot.functions import is_compiled
 
+native = native_functions("forces/fluid.h")
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current [m]
 
 
@@ -88,17 +92,32 @@ def current_force(M_A: mat6, M_D: mat6, eta: vec6, C: vec6, C_rate: vec6) -> vec
     return F - M_D * C_rate
 
 
+@wp.func_native(native("call_current"))
+def call_current(rows: TermRows, x: vec3, time: wp.float64) -> vec6:
+    """Velocity and rate of the current at a point x of the world, from its native code."""
+    ...
+
+
 @wp.func
-def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3, current: wp.Function):
+def current_of_user(rows: TermRows, x: vec3, time: wp.float64, current: wp.Function) -> vec6:
+    """Velocity and rate of a user's current: of its native code if the term has some, otherwise of a Warp function."""
+    if rows.cell.shape[1] > 0:
+        return call_current(rows, x, time)
+    return current(x, time)
+
+
+@wp.func
+def current_at(t: Tables, rows: TermRows, load: wp.array(dtype=vec6), x: vec3, current: wp.Function):
     """Twist C and rate Ċ of the fluid at a point x of the world."""
-    row = load[t.loads.node.shape[0]] + current(x, load[t.loads.node.shape[0] + 1][0])
+    row = load[t.loads.node.shape[0]] + current_of_user(rows, x, load[t.loads.node.shape[0] + 1][0], current)
     return se3.join(vec3(), se3.angular(row)), se3.join(vec3(), se3.linear(row))
 
 
 @wp.func(inline=False)
 def current_by_pose(
-    t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6, current: wp.Function
-):
+    t: Tables, rows: TermRows, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6,
+    current: wp.Function,
+):  # fmt: skip
     """ad_C + K and ad_Ċ + K̇: the derivatives of C and Ċ at a node by its pose, in the axes of the node, which is at p
     in the base frame and at x in the world."""
     slope = mat3()
@@ -106,8 +125,8 @@ def current_by_pose(
     for c in range(3):
         step = vec3()
         step[c] = STEP
-        ahead, ahead_rate = current_at(t, load, x + step, current)
-        behind, behind_rate = current_at(t, load, x - step, current)
+        ahead, ahead_rate = current_at(t, rows, load, x + step, current)
+        behind, behind_rate = current_at(t, rows, load, x - step, current)
         for r in range(3):
             slope[r, c] = (ahead[3 + r] - behind[3 + r]) / (so3.TWO * STEP)
             slope_rate[r, c] = (ahead_rate[3 + r] - behind_rate[3 + r]) / (so3.TWO * STEP)
@@ -117,8 +136,9 @@ def current_by_pose(
 
 @wp.func(inline=False)
 def add_fluid(
-    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int, current: wp.Function
-):
+    t: Tables, s: Scratch, rows: TermRows, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int,
+    current: wp.Function,
+):  # fmt: skip
     """Remove the weight of the fluid's inertia from F; with loads, add drag and the forces of current and wake."""
     for j in range(t.fluid.node.shape[0]):
         k = t.fluid.node[j]
@@ -128,7 +148,7 @@ def add_fluid(
         if has_loads != 0:
             y = s.node[i, k].eta
             if t.fluid.has_current != 0:
-                C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
+                C, C_rate = current_at(t, rows, load, p + origin_of(t, s, i, k), current)
                 M_A = in_base(R, p, t.fluid.added[j])
                 M_D = in_base(R, p, t.fluid.displaced[j])
                 s.node[i, k].F = s.node[i, k].F + current_force(M_A, M_D, y, C, C_rate)
@@ -140,7 +160,7 @@ def add_fluid(
             k = t.fluid.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
-            C, _C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
+            C, _C_rate = current_at(t, rows, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
             Phi = R * wake(t.fluid.tail_mass[j], V)
             s.node[i, k].F = s.node[i, k].F - wrench_at_origin(p, vec3(), Phi)
@@ -150,6 +170,7 @@ def add_fluid(
 def respond_to_fluid(
     t: Tables,
     s: Scratch,
+    rows: TermRows,
     i: int,
     gravity: vec3,
     load: wp.array(dtype=vec6),
@@ -165,10 +186,10 @@ def respond_to_fluid(
         H[i, k] = H[i, k] + in_base(R, p, t.fluid.weightless[j]) * ad_matrix(se3.join(vec3(), gravity))
         if has_loads != 0:
             eta = s.node[i, k].eta
-            C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
+            C, C_rate = current_at(t, rows, load, p + origin_of(t, s, i, k), current)
             N = in_base(R, p, drag_response(t.fluid.drag[j], se3.Ad_inverse(R, p, eta - C)))
             if t.fluid.has_current != 0:
-                by_pose, rate_by_pose = current_by_pose(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
+                by_pose, rate_by_pose = current_by_pose(t, rows, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 M_A = in_base(R, p, t.fluid.added[j])
                 M_D = in_base(R, p, t.fluid.displaced[j])
                 L = momentum_response(M_A, eta - C)
@@ -180,11 +201,11 @@ def respond_to_fluid(
             k = t.fluid.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
-            C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
+            C, C_rate = current_at(t, rows, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
             N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.fluid.tail_mass[j], V)))
             if t.fluid.has_current != 0:
-                by_pose, rate_by_pose = current_by_pose(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
+                by_pose, rate_by_pose = current_by_pose(t, rows, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 H[i, k] = H[i, k] - N * by_pose
             s.near.N[i, k] = s.near.N[i, k] + N
 
@@ -195,24 +216,31 @@ def no_current_of_user(x: vec3, time: wp.float64) -> vec6:
     return vec6()
 
 
-def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
+def _bound(place: Any, current: Any = no_current_of_user) -> dict[str, Any]:
     @wp.func(module="unique")
     def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-        add_fluid(t, s, i, gravity, load, acting & LOADS, current)
+        add_fluid(t, s, t.terms[place], i, gravity, load, acting & LOADS, current)
 
     @wp.func(module="unique")
     def respond(
         t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
     ):
-        respond_to_fluid(t, s, i, gravity, load, acting & LOADS, H, current)
+        respond_to_fluid(t, s, t.terms[place], i, gravity, load, acting & LOADS, H, current)
 
     return {"add": add, "respond": respond}
+
+
+def _currents(model: Model) -> list[Any]:
+    """The current that kernels call."""
+    return [model.fluid.current] if is_compiled(model.fluid.current) else []
 
 
 TERM = Term(
     "fluid",
     0,  # no flag: the correction of the weight also acts without loads
     lambda model: model.has_surroundings and not model.has_contacts_only,
-    users=lambda model: (model.fluid.current,) if is_compiled(model.fluid.current) else (),
+    users=lambda model: codes_in_kernels(model, _currents(model)),
     bind=_bound,
+    tables=lambda model: (np.zeros((0, 0)), np.zeros((0, 0))),
+    natives=lambda model: native_codes(model, _currents(model)),
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.term import Term, switch_of
+from lissom.forces.term import Term, codes_in_kernels, switch_of
 from lissom.lie import se3, so3
 from lissom.lie.se3 import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
@@ -155,7 +155,7 @@ def _bound(*functions: Any) -> dict[str, Any]:
 USER_TERM = Term(
     "compiled forces of the user's own",
     int(LOADS),
-    lambda model: len(model.forces.compiled) > 0,
-    users=lambda model: model.forces.compiled,
+    lambda model: len(codes_in_kernels(model, model.forces.compiled)) > 0,
+    users=lambda model: codes_in_kernels(model, model.forces.compiled),
     bind=_bound,
 )

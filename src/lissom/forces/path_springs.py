@@ -29,7 +29,7 @@ from functools import partial
 import warp as wp
 
 from lissom.forces.contact import twist_of
-from lissom.forces.springs import bound_to_springs, energy_of_length, law_tables, laws_of_users, tension_of
+from lissom.forces.springs import bound_to_springs, energy_of_length, law_tables, laws_of_users, native_laws, tension_of
 from lissom.forces.tendons import (
     add_piece_wrench,
     piece_length,
@@ -204,9 +204,10 @@ TERM = Term(
     int(SPRINGS),
     lambda model: model.springs.n_paths > 0,
     springs=lambda model: model.springs.n_paths,
-    users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node), None)),
+    users=lambda model: laws_of_users(model, slice(len(model.springs.node), None)),
     bind=partial(
         bound_to_springs, add_path_springs, respond_to_path_springs, energy_of_path_springs, measure_path_springs
     ),
-    tables=lambda model: law_tables(model.springs, slice(len(model.springs.node), None)),
+    tables=lambda model: law_tables(model, slice(len(model.springs.node), None)),
+    natives=lambda model: native_laws(model, slice(len(model.springs.node), None)),
 )

@@ -42,11 +42,20 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.contact import SHORT, contact_response, pose_of, projector, put_response, twist_of, wrench_at_origin
-from lissom.forces.term import SPRING, STOP, Term, put_spring, switch_of
+from lissom.forces.term import (
+    SPRING,
+    STOP,
+    Term,
+    code_in_kernels,
+    codes_in_kernels,
+    native_codes,
+    put_spring,
+    switch_of,
+)
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec3, vec6, vec8
 from lissom.model.model import Model
-from lissom.model.surroundings import Springs
 from lissom.model.tables import Tables, TermRows
 from lissom.passes.columns import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
@@ -54,7 +63,9 @@ from lissom.passes.traversal import origin_between
 from lissom.robot.functions import is_compiled
 from lissom.robot.joints import coordinate_laws
 
+native = native_functions("forces/springs.h")
 COMPILED = -1  # number of pieces of a law that is a user's function
+NATIVE = wp.constant(-1)  # number of a user's law that kernels call by its address
 BY_X, BY_RATE = wp.constant(1), wp.constant(2)  # added to the number of a user's law for its derivatives
 STEP = wp.constant(wp.float64(1e-4))  # h of differences of a user's law is STEP (1 + |x|)
 GAUSS_X = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[0]))
@@ -103,31 +114,44 @@ def fourth_order_difference(
     return (wp.float64(8.0) * (ahead - behind) - (far_ahead - far_behind)) / (wp.float64(12.0) * h)
 
 
-@wp.func
-def slope_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> wp.float64:
-    """∂f/∂x of a user's law."""
-    h = STEP * (so3.ONE + wp.abs(x))
-    return fourth_order_difference(
-        law(which, x - so3.TWO * h, rate),
-        law(which, x - h, rate),
-        law(which, x + h, rate),
-        law(which, x + so3.TWO * h, rate),
-        h,
-    )
+@wp.func_native(native("call_law"))
+def call_law(rows: TermRows, e: int, x: wp.float64, rate: wp.float64) -> vec3:
+    """f(x, ẋ) of row e and its derivatives by x and ẋ, from the native code of a user's law."""
+    ...
 
 
 @wp.func
-def energy_of_interval(which: int, a: wp.float64, b: wp.float64, law: wp.Function) -> wp.float64:
+def law_of_user(rows: TermRows, e: int, which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> vec3:
+    """f(x, ẋ) of row e and its derivatives by x and ẋ: those of native code if `which` is NATIVE, otherwise of the
+    law of this number."""
+    if which == NATIVE:
+        return call_law(rows, e, x, rate)
+    return vec3(law(which, x, rate), law(which + BY_X, x, rate), law(which + BY_RATE, x, rate))
+
+
+@wp.func
+def force_of_user(rows: TermRows, e: int, which: int, x: wp.float64, law: wp.Function) -> wp.float64:
+    """f(x, 0) of row e, as `law_of_user`."""
+    if which == NATIVE:
+        found = call_law(rows, e, x, so3.ZERO)
+        return found[0]
+    return law(which, x, so3.ZERO)
+
+
+@wp.func
+def energy_of_interval(
+    rows: TermRows, e: int, which: int, a: wp.float64, b: wp.float64, law: wp.Function
+) -> wp.float64:
     """∫ f from a to b by Gauss's rule of eight points."""
     total = wp.float64(0.0)
     half = so3.HALF * (b - a)
     for g in range(8):
-        total += half * GAUSS_W[g] * law(which, so3.HALF * (a + b) + half * GAUSS_X[g], so3.ZERO)
+        total += half * GAUSS_W[g] * force_of_user(rows, e, which, so3.HALF * (a + b) + half * GAUSS_X[g], law)
     return total
 
 
 @wp.func(inline=False)
-def energy_of_user(which: int, x: wp.float64, law: wp.Function) -> wp.float64:
+def energy_of_user(rows: TermRows, e: int, which: int, x: wp.float64, law: wp.Function) -> wp.float64:
     """∫ f from 0 to x by adaptive integration: an interval is halved until its halves agree with the whole, or until it
     has the shortest length, as at a kink."""
     total = wp.float64(0.0)
@@ -140,8 +164,9 @@ def energy_of_user(which: int, x: wp.float64, law: wp.Function) -> wp.float64:
         if wp.abs(x - at) <= wp.abs(step):
             ahead = x
         middle = so3.HALF * (at + ahead)
-        whole = energy_of_interval(which, at, ahead, law)
-        halves = energy_of_interval(which, at, middle, law) + energy_of_interval(which, middle, ahead, law)
+        whole = energy_of_interval(rows, e, which, at, ahead, law)
+        halves = energy_of_interval(rows, e, which, at, middle, law)
+        halves += energy_of_interval(rows, e, which, middle, ahead, law)
         near = wp.abs(halves - whole) <= TOLERANCE * (wp.abs(total) + wp.abs(halves))
         if near or wp.abs(ahead - at) <= SHORTEST_INTERVAL * wp.abs(x):
             total += halves
@@ -149,7 +174,7 @@ def energy_of_user(which: int, x: wp.float64, law: wp.Function) -> wp.float64:
             step = so3.TWO * step
         else:
             step = so3.HALF * (ahead - at)
-    return total + energy_of_interval(which, at, x, law)
+    return total + energy_of_interval(rows, e, which, at, x, law)
 
 
 def table_rows(knot: np.ndarray, c: np.ndarray, zero: float) -> np.ndarray:
@@ -222,7 +247,8 @@ def spring_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function):
     if count == 0:
         return so3.ZERO, so3.ZERO
     if count < 0:
-        return law(first, x, so3.ZERO), slope_of_user(first, x, so3.ZERO, law)
+        found = law_of_user(rows, e, first, x, so3.ZERO, law)
+        return found[0], found[1]
     f, slope = table_force(rows, first, count, x)
     return f, slope
 
@@ -235,7 +261,7 @@ def spring_energy_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function) ->
     if count == 0:
         return so3.ZERO
     if count < 0:
-        return energy_of_user(first, x, law)
+        return energy_of_user(rows, e, first, x, law)
     return table_energy(rows, first, count, x)
 
 
@@ -323,21 +349,8 @@ def switch_of_laws(functions: tuple[Any, ...], takes_rate: bool) -> Any:
     return switch_of(found, _either_function, no_law_of_user)
 
 
-@wp.func
-def law_with_functions(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Function):
-    """As `law_of` for robots with laws of users, whose numbers are those of `switch_of_laws`."""
-    f, f_x, f_rate = law_of(rows, e, x, rate, no_law_of_user)
-    if rows.index[e, 3] < 0:
-        stretch = x - rows.number[e, 5]
-        f += law(rows.index[e, 2], stretch, so3.ZERO)
-        f_x += law(rows.index[e, 2] + BY_X, stretch, so3.ZERO)
-    return f, f_x, f_rate
-
-
 def _bound_to_laws_of_joints(place: Any, *functions: Any) -> dict[str, Any]:
-    if functions:
-        return _bound_to_joints(place, switch_of_laws(functions, False), law_with_functions)
-    return _bound_to_joints(place, no_law_of_user, law_of)
+    return _bound_to_joints(place, switch_of_laws(functions, False), law_of)
 
 
 def bound_to_coordinates(place: Any, law: Any, law_of: Any) -> dict[str, Any]:
@@ -417,7 +430,13 @@ def _joint_laws(model: Model) -> list[tuple[int, Any]]:
 
 
 def _joint_laws_of_users(model: Model) -> tuple[Any, ...]:
-    return tuple(dict.fromkeys(law.spring for _, law in _joint_laws(model) if is_compiled(law.spring)))
+    return codes_in_kernels(model, (law.spring for _, law in _joint_laws(model) if is_compiled(law.spring)))
+
+
+def _number_of_law(model: Model, law: Any, compiled: tuple[Any, ...]) -> int:
+    """The number of a user's law among those that kernels contain, `compiled`, or NATIVE."""
+    code = code_in_kernels(model, law)
+    return int(NATIVE) if code is None else 3 * compiled.index(code)
 
 
 def _joint_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -425,15 +444,15 @@ def _joint_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
     Returns:
         Integers of each law, (n, 4): its coordinate in v and in q, the first row of its table or the number of its
-        function, and the number of rows, 0 without a spring or COMPILED. Numbers (m, 6): of each law its limits, k, c,
-        w and rest; then the rows of the tables of (1).
+        function or NATIVE, and the number of rows, 0 without a spring or COMPILED. Numbers (m, 6): of each law its
+        limits, k, c, w and rest; then the rows of the tables of (1).
     """
     laws, compiled = _joint_laws(model), _joint_laws_of_users(model)
     index, pieces = [], [np.zeros((0, 6))]
     for j, law in laws:
         first, count = 0, 0
         if is_compiled(law.spring):
-            first, count = 3 * compiled.index(law.spring), COMPILED
+            first, count = _number_of_law(model, law.spring, compiled), COMPILED
         elif law.pieces is not None:
             first, count = len(laws) + sum(map(len, pieces)), len(law.pieces[0])
             pieces.append(table_rows(*law.pieces, 0.0))
@@ -449,6 +468,7 @@ JOINT_TERM = Term(
     users=_joint_laws_of_users,
     bind=_bound_to_laws_of_joints,
     tables=_joint_tables,
+    natives=lambda model: native_codes(model, (law.spring for _, law in _joint_laws(model))),
 )
 
 
@@ -586,7 +606,8 @@ def tension_of(rows: TermRows, j: int, length: wp.float64, rate: wp.float64, law
     first = rows.index[j, 0]
     count = rows.index[j, 1]
     if count < 0:
-        return law(first, length, rate), law(first + BY_X, length, rate), law(first + BY_RATE, length, rate)
+        found = law_of_user(rows, j, first, length, rate, law)
+        return found[0], found[1], found[2]
     value, slope = table_force(rows, first, count, length)
     c = rows.number[j, 0]
     total = value + c * rate
@@ -670,7 +691,7 @@ def measure_springs(t: Tables, s: Scratch, rows: TermRows, i: int, out: Matrix, 
 def energy_of_length(rows: TermRows, j: int, length: wp.float64, law: wp.Function) -> wp.float64:
     """U of spring j at rest."""
     if rows.index[j, 1] < 0:
-        return energy_of_user(rows.index[j, 0], length, law)
+        return energy_of_user(rows, j, rows.index[j, 0], length, law)
     return table_energy(rows, rows.index[j, 0], rows.index[j, 1], length)
 
 
@@ -718,24 +739,30 @@ def bound_to_springs(
     return {"add": add, "respond": respond, "energy": energy, "measure": measure}
 
 
-def laws_of_users(springs: Springs, which: slice) -> tuple[Any, ...]:
-    """The compiled laws of some springs."""
-    return tuple(dict.fromkeys(law for law in springs.other_law[which] if is_compiled(law)))
+def laws_of_users(model: Model, which: slice) -> tuple[Any, ...]:
+    """The laws of some springs whose code kernels contain."""
+    return codes_in_kernels(model, (law for law in model.springs.other_law[which] if is_compiled(law)))
 
 
-def law_tables(springs: Springs, which: slice) -> tuple[np.ndarray, np.ndarray]:
+def native_laws(model: Model, which: slice) -> list[Any]:
+    """The native code of the laws of some springs."""
+    return native_codes(model, model.springs.other_law[which])
+
+
+def law_tables(model: Model, which: slice) -> tuple[np.ndarray, np.ndarray]:
     """Tables of a term of some springs.
 
     Returns:
-        Integers of each spring, (n, 2): the first row of its table or the number of its function, and the number of
-        rows or COMPILED. Numbers (m, 6): of each spring its damping and whether it only pulls; then the rows of the
-        tables of (1).
+        Integers of each spring, (n, 2): the first row of its table or the number of its function or NATIVE, and the
+        number of rows or COMPILED. Numbers (m, 6): of each spring its damping and whether it only pulls; then the rows
+        of the tables of (1).
     """
-    compiled, laws = laws_of_users(springs, which), springs.law[which]
+    springs = model.springs
+    compiled, laws = laws_of_users(model, which), springs.law[which]
     count, index, pieces = len(laws), [], [np.zeros((0, 6))]
     for (k, rest, preload, _, slack), law in zip(laws.tolist(), springs.other_law[which]):
         if is_compiled(law):
-            index.append((3 * compiled.index(law), COMPILED))
+            index.append((_number_of_law(model, law, compiled), COMPILED))
             continue
         knot, c, zero = np.array([rest]), np.array([[preload, k, 0.0, 0.0]]), rest
         if law is not None:
@@ -755,7 +782,8 @@ SPRING_TERM = Term(
     int(SPRINGS),
     lambda model: model.has_surroundings and not model.has_contacts_only,
     springs=lambda model: len(model.springs.node),
-    users=lambda model: laws_of_users(model.springs, slice(len(model.springs.node))),
+    users=lambda model: laws_of_users(model, slice(len(model.springs.node))),
     bind=partial(bound_to_springs, add_springs, respond_to_springs, energy_of_springs, measure_springs),
-    tables=lambda model: law_tables(model.springs, slice(len(model.springs.node))),
+    tables=lambda model: law_tables(model, slice(len(model.springs.node))),
+    natives=lambda model: native_laws(model, slice(len(model.springs.node))),
 )

@@ -28,7 +28,7 @@ Those of coupled pairs of nodes are empty in models without a term that couples 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ from lissom.model.tables import Tables
 from lissom.passes.columns import Columns, Matrix, add_cross_product
 from lissom.passes.features import may_have_couplings
 from lissom.passes.scratch import NodeChange, Scratch
+from lissom.robot.native_functions import NativeFunction
 
 # Numbers of a spring in a row of `measure`: its force f, which pulls its coordinate x down, x, ẋ, ∂f/∂x, ∂f/∂ẋ; the
 # natural size of x, 1 for a length [m] or an angle; and its kind. An elastic tendon has the x at which its present
@@ -62,6 +63,7 @@ class Term(NamedTuple):
         users: the functions of a model's user that it calls. bind: makes the functions above from those.
         tables: makes the term's tables of integers and of numbers from a model. They are t.terms[place], with the place
             of the term in the list of terms, which is then the first argument of `bind`.
+        natives: the native code of users' functions that it calls, for each row of its tables; None for rows without.
     """
 
     name: str
@@ -79,6 +81,29 @@ class Term(NamedTuple):
     users: Callable[[Model], tuple[Any, ...]] = lambda model: ()
     bind: Callable[..., dict[str, Any]] | None = None
     tables: Callable[[Model], tuple[np.ndarray, np.ndarray]] | None = None
+    natives: Callable[[Model], list[Any]] = lambda model: []
+
+
+def code_in_kernels(model: Model, function: Any) -> Any:
+    """The Warp function whose code the kernels of a model contain for a user's function; None for native code that they
+    call by its address."""
+    if not isinstance(function, NativeFunction):
+        return function
+    return None if model.device == "cpu" else function.in_kernel()
+
+
+def codes_in_kernels(model: Model, functions: Iterable[Any]) -> tuple[Any, ...]:
+    """`code_in_kernels` of several functions, each once, without those that are called by address."""
+    found = dict.fromkeys(code_in_kernels(model, function) for function in functions)
+    return tuple(code for code in found if code is not None)
+
+
+def native_codes(model: Model, functions: Iterable[Any]) -> list[Any]:
+    """For each of several functions, or None, its native code if kernels call it by its address."""
+    return [
+        function.functions if isinstance(function, NativeFunction) and model.device == "cpu" else None
+        for function in functions
+    ]
 
 
 def switch_of(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any], nothing: Any) -> Any:

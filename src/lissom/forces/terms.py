@@ -22,7 +22,6 @@ from lissom.forces import (
     body_elasticity,
     contact,
     custom_actuators,
-    driven_forces,
     elasticity,
     fluid,
     green_strains,
@@ -31,6 +30,7 @@ from lissom.forces import (
     path_springs,
     springs,
     tendons,
+    traced_forces,
 )
 from lissom.forces.term import Term, clear_responses
 from lissom.lie.types import CONTACTS, FEATURES, PROGRAMS, RIGID, SHAPES, TRACED, mat6, vec3, vec6
@@ -49,13 +49,14 @@ TERMS = (
     fluid.TERM,
     contact.TERM,
     loads.USER_TERM,
+    traced_forces.TERM,
     springs.SPRING_TERM,
     path_springs.TERM,
     tendons.CHANNEL_TERM,
     tendons.PULL_TERM,  # after the channels, which compute the tensions
     springs.COUPLING_TERM,
     custom_actuators.TERM,
-    driven_forces.TERM,
+    traced_forces.DRIVEN_TERM,
     joint_friction.TERM,
 )
 
@@ -80,8 +81,14 @@ class Acting(NamedTuple):
     driven: int
 
 
+_VALUES_AND_REST = np.s_[:1], np.s_[1:]  # columns of cells: of values of functions, and of derivatives
 SHARED = "LISSOM_SHARED_KERNELS"  # environment variable: compose few kernels, with more than a model needs
-_OWN = (loads.USER_TERM, custom_actuators.TERM, driven_forces.TERM)  # terms of functions that a user wrote
+_OWN = (
+    loads.USER_TERM,
+    traced_forces.TERM,
+    custom_actuators.TERM,
+    traced_forces.DRIVEN_TERM,
+)  # terms of functions that a user wrote
 
 
 def acting_on(model: Model) -> Acting:
@@ -163,7 +170,7 @@ def _composed(present: Present, kinds: tuple[str, ...]) -> Acting:
             if getattr(term, name) is not None:
                 found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
     places = {TERMS[k].name: k for k, _ in present}
-    custom, driven = (places.get(term.name, -1) for term in (custom_actuators.TERM, driven_forces.TERM))
+    custom, driven = (places.get(term.name, -1) for term in (custom_actuators.TERM, traced_forces.DRIVEN_TERM))
     return Acting(**found, kinds=kinds, custom=custom, driven=driven)
 
 
@@ -195,19 +202,19 @@ def write_tables_with_terms(model: Model, changed: Model, *, is_alike: bool = Fa
         return False
     groups = "springs", "placed_parts", "deforming", "joint_couplings", "inputs"
     same = all(getattr(model, name) is getattr(changed, name) for name in groups)
-    same = same and model.forces.driven is changed.forces.driven
+    same = same and all(getattr(model.forces, x) is getattr(changed.forces, x) for x in ("compiled", "driven"))
     is_new = not same or model.links.joint is not changed.links.joint
     tables_with_terms(model)
-    found = [(k, term.tables(changed)) for k, term in enumerate(TERMS) if is_new and term.tables is not None]
+    found = [(k, _tables(term, changed)) for k, term in enumerate(TERMS) if is_new and term.tables is not None]
     rows = model.cache["terms"][1]
-    shapes = [(rows[k].index.shape, rows[k].number.shape) == tuple(map(np.shape, parts)) for k, parts in found]
-    if not all(shapes) or not write_tables(model, changed):
+    pairs = [(getattr(rows[k], name), part) for k, parts in found for name, part in zip(TermRows.vars, parts)]
+    if any(array.shape != part.shape for array, part in pairs) or not write_tables(model, changed):
         return False
-    for k, (index, number) in found:
-        if np.size(index):
-            rows[k].index.assign(np.ascontiguousarray(index, np.int32))
-        if np.size(number):
-            rows[k].number.assign(np.ascontiguousarray(number, np.float64))
+    for native in (native for k, _ in found for native in TERMS[k].natives(changed) if native is not None):
+        _ = native.address  # recorded launches do not wait for other functions
+    for array, part in pairs:
+        if part.size:
+            array.assign(part)
     return True
 
 
@@ -215,16 +222,38 @@ def have_same_tables_of_terms(model: Model, other: Model) -> bool:
     """Whether two models have the same terms, and these the same tables."""
     if acting_on(model) is not acting_on(other):
         return False
-    pairs = [(term.tables(model), term.tables(other)) for term in TERMS if term.tables is not None]
+    pairs = [(_tables(term, model), _tables(term, other)) for term in TERMS if term.tables is not None]
     return all(np.array_equal(x, y) for a, b in pairs for x, y in zip(a, b))
 
 
 def _rows(k: int, term: Term, model: Model) -> TermRows:
     rows = TermRows()
-    index, number = (np.zeros((0, 0)),) * 2 if term.tables is None else term.tables(model)
-    rows.index = device_array(model, f"index of term {k}", index, wp.int32)
-    rows.number = device_array(model, f"numbers of term {k}", number, wp.float64)
+    for name, part in zip(TermRows.vars, _tables(term, model)):
+        setattr(rows, name, device_array(model, f"{name} of term {k}", part, TermRows.vars[name].type.dtype))
     return rows
+
+
+def _tables(term: Term, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays of the TermRows of a term."""
+    index, number = (np.zeros((0, 0)),) * 2 if term.tables is None else term.tables(model)
+    return np.ascontiguousarray(index, np.int32), np.ascontiguousarray(number, np.float64), _cells(term, model)
+
+
+def _cells(term: Term, model: Model) -> np.ndarray:
+    """Addresses of cells of the native code that a term calls, a row for each row of its tables; 0 stands for none."""
+    natives = term.natives(model)
+    rows = [() if native is None else native.cell for native in natives]
+    cells = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.uint64)
+    for row, own in zip(cells, rows):
+        row[: len(own)] = own
+    return cells
+
+
+def native_cells(model: Model) -> list[np.ndarray]:
+    """Addresses of cells of all native code of users' functions that the terms of a model call: of values, and of
+    derivatives."""
+    cells = [_cells(TERMS[k], one) for one in model.models or (model,) for k, _ in _present(one)]
+    return [np.concatenate([np.zeros(0, np.uint64), *(x[:, part].ravel() for x in cells)]) for part in _VALUES_AND_REST]
 
 
 @wp.func

@@ -58,7 +58,7 @@ def scratch_memory(model: Model, batch: int, extra_nodes: int = 0) -> ScratchStr
         ("maps", MapState, _map_state, len(model.maps)),
         ("deforming", DeformingState, _deforming_state, len(model.deforming)),
         ("pulls", PullState, _pull_state, len(model.pulls)),
-        ("channel", ChannelState, _channel_state, len(model.channels.names)),
+        ("channel", ChannelState, _channel_state, len(model.channels.names) + len(model.of_row(0, 1).forces.native)),
     ):
         setattr(s, name, make(model, batch) if count else state_of_none(state, model.device))
     return s
@@ -88,7 +88,8 @@ def _channel_state(model: Model, batch: int) -> ChannelState:
     and derivatives of users' forces."""
     n, is_native, state = model.nv, len(model.inputs.native) > 0, ChannelState()
     row = n if len(model.spools.channel) or is_native else 0
-    own = [len(force.inputs) for force in model.of_row(0, 1).forces.driven]
+    forces = model.of_row(0, 1).forces
+    own = [*(len(force.inputs) for force in forces.driven), *(0 for _ in forces.native)]
     of_forces = max((k + max(72, 6 * k) for k in own), default=0)
     of_actuators = max((row + n * max(n, made.shape[1]) for _, _, made in model.of_row(0, 1).inputs.native), default=0)
     sizes = {"size": len(model.channels.names), "row": max(row, of_actuators, of_forces), "moved_row": row}
@@ -210,10 +211,16 @@ def in_sequence(calls: list[Callable[[], None]]) -> Callable[[], None]:
     return run
 
 
-MIN_INSTANCES_PER_THREAD = 16  # of a kernel of cost 1
+_MIN_INSTANCES_PER_THREAD = 16  # of a kernel of cost 1 and a small robot
+_SMALL_ROBOT = 256  # nodes times coordinates; larger robots take longer in proportion
 ITERATIVE_COST = 16  # cost of an instance of an iterative kernel, relative to a short kernel
 _PIECES_PER_CORE = 8  # parts of a batch per core if instances take long and different times
 Shapes = dict[str, tuple[int, ...]]  # shapes of arrays without the axis of instances, by name
+
+
+def least_instances(model: Model) -> int:
+    """Instances of a kernel of cost 1 whose work is worth a thread of its own."""
+    return max(_MIN_INSTANCES_PER_THREAD * _SMALL_ROBOT // max(model.n_nodes * model.nv, _SMALL_ROBOT), 1)
 
 
 @final
@@ -367,7 +374,7 @@ class Buffers:
         if self.device == "cpu":
             most = cores()
             most *= _PIECES_PER_CORE if most > 1 and self.cost > 1 else 1
-            parts = max(1, min(most, self.cost * self.batch // MIN_INSTANCES_PER_THREAD))
+            parts = max(1, min(most, self.cost * self.batch // least_instances(self.model)))
         for thread, calls in enumerate(split_instances(self.model, self.batch, parts)):
             own = [self._argument_of_thread(value, k, thread) for k, value in enumerate(inputs)]
             made = [self._launch_of_model(kernel, own, *call) for call in calls]

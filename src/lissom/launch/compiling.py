@@ -31,7 +31,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import CacheWarning, ModelError
-from lissom.forces.terms import Acting, acting_on, no_terms
+from lissom.forces.terms import Acting, acting_on, native_cells, no_terms
 from lissom.launch.cores import build_lock, compilers
 from lissom.launch.progress import PATIENCE
 from lissom.lie.types import CPU_FLAGS
@@ -68,7 +68,8 @@ _WITHOUT_DERIVATIVES: set[Any] = set()  # factories whose kernels call no deriva
 
 def without_derivatives(factory: Callable[[Acting], Any]) -> Callable[[Acting], Any]:
     """Mark a function whose kernel calls no derivatives of users' functions (curve_function, derivatives_function and
-    second_function of the tables), so that its first launch does not wait until they are compiled."""
+    second_function of the tables, and all but the first cell of a row of a term), so that its first launch does not
+    wait until they are compiled."""
     _WITHOUT_DERIVATIVES.add(factory)
     return factory
 
@@ -79,6 +80,8 @@ def _native_functions(kernel: Any, model: Model) -> np.ndarray:
     if kernel not in _WITHOUT_DERIVATIVES:
         cells += [model.maps.curve_function, model.deforming.derivatives_function]
         cells += [model.pulls.derivatives_function, model.pulls.second_function]
+    found = model.cached(("native code of terms",), lambda: native_cells(model))
+    cells += found if kernel not in _WITHOUT_DERIVATIVES else found[:1]
     return np.concatenate(cells)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.forces.terms import write_tables_with_terms
-from lissom.launch.buffers import MIN_INSTANCES_PER_THREAD, Buffers
+from lissom.launch.buffers import Buffers, least_instances
 from lissom.launch.cores import build_lock, cores
 from lissom.launch.prepare import TableOptions
 from lissom.lie.warp_private import launch_under_lock
@@ -99,7 +99,8 @@ def no_prepared_call(*_: Any) -> None:
 
 
 _SMALL_ROBOT = 16  # nodes: up to this size a launch takes less time than releasing Python's interpreter lock
-_COLUMNS_PER_CORE = 2**17  # nodes times coordinates of all instances in one launch of a large batch
+# Nodes times coordinates of all instances in one launch of a large batch: their scratch memory fits into the cache
+_COLUMNS_PER_CORE = 2**15
 _ROWS_PER_LAUNCH = 64  # rows of a trajectory in one launch: enough for all threads, in small buffers
 _STATUS_TEXT = {
     STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
@@ -338,7 +339,7 @@ def workspace(
     has_own_pool = batch < 2 or model.device != "cpu"
     size = batch
     if in_blocks and not has_own_pool and not model.models:
-        most = max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 2 * MIN_INSTANCES_PER_THREAD) * cores()
+        most = max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 2 * least_instances(model)) * cores()
         blocks = -(-batch // most)
         size = -(-batch // blocks)  # more than half of `most`, so that each core gets its least number of instances
     key = (family, batch) if has_own_pool else (family, "batch", cores())

@@ -272,6 +272,25 @@ _IRRELEVANT_OPTIONS = ("extra_", "cpu_compiler_flags")  # beginnings of names of
 
 
 _hashes: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
+
+
+def leave_out_dependents() -> None:
+    """Let Warp not search the functions of this library for the modules on which they depend. It does so for Python
+    modules that are loaded again, which this library's cannot be, and it takes a sixth of the time to the first result.
+    """
+    if not is_tested(wp.__version__):
+        return
+    module = import_module("warp._src.context").Module
+    if not isinstance(vars(module)["_find_references"], partialmethod):
+        module._find_references = partialmethod(_references, module._find_references)
+
+
+def _references(module: Any, own: Callable[..., None], adjoint: Any) -> None:
+    """Register the modules of the functions that a function calls, unless it belongs to this library."""
+    if not str(adjoint.func.__module__).startswith("lissom."):
+        own(module, adjoint)
+
+
 _hashing = local()  # `stack`: whether the functions being hashed in this thread call only those of this library
 
 

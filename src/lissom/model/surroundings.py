@@ -70,6 +70,7 @@ from lissom.robot.fluid import Fluid
 from lissom.robot.functions import Tabulated, is_compiled
 from lissom.robot.joints import JointFree
 from lissom.robot.materials import Material
+from lissom.robot.native_functions import NativeFunction
 from lissom.robot.poses import captured
 from lissom.robot.robot import Robot
 from lissom.robot.sampled_shapes import GRIDDED, SampledShape
@@ -344,10 +345,15 @@ class UserForces:
     weight: Floats
     s: Floats
     is_spread: np.ndarray  # whether it is a force per metre, at a Gauss point of a rod
-    compiled: tuple[Any, ...]  # the functions
+    compiled: tuple[Any, ...]  # Warp functions, then native code
     called: tuple[Any, ...]  # (name, function, node, placement, weight) of forces that stay in Python
     called_is_spread: np.ndarray
     driven: tuple[DrivenForce, ...]  # those that depend on inputs
+
+    @property
+    def native(self) -> list[NativeFunction]:
+        """The compiled forces that are native code."""
+        return [function for function in self.compiled if isinstance(function, NativeFunction)]
 
 
 @final
@@ -844,7 +850,7 @@ class SurroundingsBuilder:
     def _add_force(self, force: Any) -> None:
         where, function = f"force {force.name!r}", force.function
         if isinstance(function, TracedFunction) and not force.inputs:
-            function = function.force(f"{where}: function")
+            function = self._native(force, f"{where}: function")
         stations = self.bodies[force.link].stations() if force.s is None else []
         spread, driven = bool(stations), []
         for at, weight in stations or [(1.0 if force.s is None else force.s, 1.0)]:
@@ -862,12 +868,12 @@ class SurroundingsBuilder:
         if driven:
             self.driven.append((force, self._native(force, f"{where}: function"), driven, spread))
 
-    def _native(self, force: Any, where: str) -> NativeForce:
-        """The function of a force with inputs as native code."""
-        function = force.function
-        key = "force", function.function, captured(function.function), len(force.inputs)
+    def _native(self, force: Any, where: str) -> Any:
+        """The function of a force as native code: a NativeForce if it has inputs, otherwise a NativeFunction."""
+        function, size = force.function, len(force.inputs)
+        key = "force", function.function, captured(function.function), size
         if key not in self.traced:
-            self.traced[key] = function.driven_force(where, len(force.inputs))
+            self.traced[key] = function.driven_force(where, size) if size else function.force(where)
         return self.traced[key]
 
     def _number(self, function: Any) -> int:
@@ -942,13 +948,14 @@ class SurroundingsBuilder:
             tail_mass=np.array([mass for _, mass in tails]).reshape(-1, 3, 3),
             current=_current(self.robot.fluid),
         )
+        compiled = sorted(self.compiled, key=lambda function: isinstance(function, NativeFunction))
         forces = UserForces(
             node=np.array([index_of(row[0]) for row in self.forces], dtype=np.int32),
-            which=np.array([row[1] for row in self.forces], dtype=np.int32),
+            which=np.array([compiled.index(self.compiled[row[1]]) for row in self.forces], dtype=np.int32),
             weight=np.array([row[2] for row in self.forces]),
             s=np.array([row[3] for row in self.forces]),
             is_spread=np.array([row[4] for row in self.forces], dtype=bool),
-            compiled=tuple(self.compiled),
+            compiled=tuple(compiled),
             called=tuple((name, f, index_of(node), G, weight) for name, f, node, G, weight in self.called),
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
             driven=tuple(

@@ -27,10 +27,12 @@ FREE = wp.constant(wp.int32(MotionKind.FREE.value))
 
 @wp.struct
 class TermRows:
-    """Integers and numbers of one force term, row by row. Their meaning is up to the term."""
+    """Integers and numbers of one force term, row by row, whose meaning is up to the term; and for each row of a user's
+    function the addresses of cells with the addresses of its native code: of its value, then of its derivatives."""
 
     index: wp.array2d(dtype=wp.int32)
     number: wp.array2d(dtype=wp.float64)
+    cell: wp.array2d(dtype=wp.uint64)
 
 
 def _struct(group: type, name: str, *, is_row: bool = False, **nested: Any) -> Any:

@@ -21,6 +21,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
+from lissom.robot.native_functions import NativeFunction
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -614,5 +615,5 @@ def _moved(c: np.ndarray, by: np.ndarray, order: int) -> np.ndarray:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a function is a Warp function, which kernels can call."""
-    return type(function).__module__.startswith("warp")
+    """Whether kernels can call a function: it is a Warp function, or native code."""
+    return isinstance(function, NativeFunction) or type(function).__module__.startswith("warp")

@@ -11,6 +11,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks, formatting
 from lissom.robot.expression_programs import MOST_STEPS, Operation, Steps, combined
+from lissom.robot.native_functions import NativeFunction
 from lissom.robot.poses import NotRepeatable, failure, in_double, result_shape
 from lissom.tracing.graph import LEAVES, Graph, Refused, copied, derivative, inputs, require_few, run
 
@@ -23,6 +24,7 @@ _STEPS = {  # of programs, by the names of operations of graphs
     "sinh": Operation.SINH, "cosh": Operation.COSH, "tanh": Operation.TANH, "exp": Operation.EXP, "log": Operation.LOG,
     "sqrt": Operation.SQRT, "asin": Operation.ARCSIN, "acos": Operation.ARCCOS, "atan": Operation.ARCTAN,
 }  # fmt: skip
+_INPUTS = 23  # place of the first input among the entries of t, g, eta and the inputs of a force
 QuaternionJoints = Sequence[
     tuple[int, int, bool]
 ]  # first index in q, first index in v, and whether it is free, of each
@@ -32,8 +34,8 @@ QuaternionJoints = Sequence[
 @formatting.in_one_line
 @dataclass(frozen=True)
 class TracedFunction:
-    """A function of numbers that kernels call as native code. Derivatives of laws, of actuators, of springs and of
-    forces that depend on inputs are exact, those of other forces are differences in the kernels, to 1e-8.
+    """A function of numbers that kernels call as native code. Its derivatives are exact, but for those of a current in
+    space, which are differences in the kernels, to 1e-8.
 
     The function is called with symbols in place of numbers, and the operations that it does with them become native
     code. It must depend on its arguments alone: values that it keeps between calls, such as the integral of an error,
@@ -69,25 +71,24 @@ class TracedFunction:
 
         return in_double(call)(*arguments)
 
-    def force(self, where: str) -> Any:
-        """The function of (t, g, eta) as a Warp function of (R, p, eta, s, t) that returns a wrench. The numbers that
-        it reads besides its arguments are the present ones.
+    def force(self, where: str) -> NativeFunction:
+        """The function of (t, g, eta) as native code of a wrench and of its derivatives by pose and twist, or as a Warp
+        function of (R, p, eta, s, t). The numbers that it reads besides its arguments are the present ones.
 
         Raises:
             ModelError: it cannot be traced.
         """
         from lissom.tracing.native import compiled_force, force_code  # describing a robot needs no Warp
 
-        graph, _, wrench = self.traced(where, [(), (4, 4), (6,)], (6,))
-        try:
-            return compiled_force(*force_code(graph, wrench))
-        except Refused as error:
-            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+        graph, wrench, known = self._wrench(where, 0)
+        functions = self._functions_of_wrench(where, graph, wrench, known)
+        takes_time = known[0] in _reached(graph, wrench)
+        return NativeFunction(functions, takes_time, lambda: compiled_force(*force_code(graph, wrench)))
 
-    def current(self, where: str) -> Any:
-        """The function of (x, t) that returns the velocity c of a fluid (3,) as a Warp function of (x, t) that returns
-        c and the acceleration ∂c/∂t + ∂c/∂x c of the particle at x. The numbers that it reads besides its arguments are
-        the present ones.
+    def current(self, where: str) -> NativeFunction:
+        """The function of (x, t) that returns the velocity c of a fluid (3,) as native code, or as a Warp function of
+        (x, t), that returns c and the acceleration ∂c/∂t + ∂c/∂x c of the particle at x. The numbers that it reads
+        besides its arguments are the present ones.
 
         Raises:
             ModelError: it cannot be traced.
@@ -97,10 +98,10 @@ class TracedFunction:
         graph, (x, t), c = self.traced(where, [(3,), ()], (3,))
         along = [*c.tolist(), graph.number(1.0)]
         acceleration = derivative(graph, c, [*x.tolist(), int(t)], [along])[:, 0]
-        try:
-            return compiled_current(*current_code(graph, np.concatenate([c, acceleration])))
-        except Refused as error:
-            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+        flow = np.concatenate([c, acceleration])
+        functions = _native(where, "current", graph, [3, 1], [flow])
+        takes_time = int(t) in _reached(graph, flow)
+        return NativeFunction(functions, takes_time, lambda: compiled_current(*current_code(graph, flow)))
 
     def program(self, where: str, shapes: Sequence[tuple[int, ...]]) -> Steps:
         """The function that returns a number, as a program of expressions. Its variables are the entries of the
@@ -141,43 +142,44 @@ class TracedFunction:
         Raises:
             ModelError: it cannot be traced.
         """
-        from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
-        from lissom.tracing.native import code_of, compiled_functions
-
-        traced, _, found = self.traced(where, [(), (4, 4), (6,), (size,)], (6,))
-        graph, bottom, count = Graph(), range(13, 17), 23 + size  # the last row of g is constant
-        known = [graph.number(float(k == 16)) if k in bottom else graph.input(k) for k in range(count)]
-        wrench, of_inputs = copied(graph, traced, found, known), known[23:]
-        g = np.array(known[1:13]).reshape(3, 4)
-
-        def slopes() -> list[np.ndarray]:
-            by_pose = derivative(graph, wrench, g.ravel().tolist(), pose_directions(graph, g))
-            return [by_pose, *(derivative(graph, wrench, by) for by in (known[17:23], of_inputs))]
-
-        def code() -> Code:
-            by_pose, by_twist, by_input = slopes()
-            require_few(graph.count([by_pose, by_twist, by_input]))
-            functions = [[wrench], [by_pose, by_twist], [by_input.T]]
-            return code_of([(graph, results) for results in functions], [1, 16, 6, size])
-
-        def read(nodes: np.ndarray) -> set[int]:
-            return set(graph.reached(nodes.ravel().tolist()))
-
-        try:
-            require_few(graph.count([wrench]))
-            stored = stored_code(content_key("driven force", graph, wrench, size), code)
-        except Refused as error:
-            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+        graph, wrench, known = self._wrench(where, size)
+        functions = self._functions_of_wrench(where, graph, wrench, known)
         plain, changing = Graph(), [known[0], *known[17:]]
-        rest = copied(plain, graph, wrench, [plain.number(0.0) if k >= 23 else plain.input(k) for k in range(count)])
-        is_linear = not read(slopes()[2]).intersection(changing)
+        leaves = [plain.number(0.0) if k >= _INPUTS else plain.input(k) for k in range(len(known))]
+        rest = copied(plain, graph, wrench, leaves)
+        is_linear = not _reached(graph, derivative(graph, wrench, known[_INPUTS:])).intersection(changing)
         is_linear = is_linear and all(plain.value(k) == 0.0 for k in rest.tolist())
-        takes_time = known[0] in read(wrench)
-        return NativeForce(compiled_functions(stored), size, is_linear, takes_time)
+        return NativeForce(functions, size, is_linear, known[0] in _reached(graph, wrench))
 
-    def spring_law(self, where: str, arguments: int) -> Any:
-        """The function of x, or of x and its rate, as a Warp function of both with exact derivatives. The numbers that
-        it reads besides its arguments are the present ones.
+    def _wrench(self, where: str, size: int) -> tuple[Graph, np.ndarray, list[int]]:
+        """The graph of a wrench (6,) of t, g (4, 4), eta (6,) and inputs (size,), its nodes, and those of the entries
+        of the arguments, one after the other.
+
+        Raises:
+            ModelError: it cannot be traced, or has too many operations.
+        """
+        arguments: list[tuple[int, ...]] = [(), (4, 4), (6,), *([(size,)] if size else [])]
+        traced, _, found = self.traced(where, arguments, (6,))
+        graph, bottom = Graph(), range(13, 17)  # the last row of g is constant
+        known = [graph.number(float(k == 16)) if k in bottom else graph.input(k) for k in range(_INPUTS + size)]
+        return graph, copied(graph, traced, found, known), known
+
+    @staticmethod
+    def _functions_of_wrench(where: str, graph: Graph, wrench: np.ndarray, known: list[int]) -> Traced:
+        """Native code of the wrench, of its derivatives by pose and twist, and of those by inputs if there are some."""
+        of_inputs, g = known[_INPUTS:], np.array(known[1:13]).reshape(3, 4)
+
+        def slopes() -> list[list[np.ndarray]]:
+            by_pose = derivative(graph, wrench, g.ravel().tolist(), pose_directions(graph, g))
+            by_twist = derivative(graph, wrench, known[17:_INPUTS])
+            return [[by_pose, by_twist], *([[derivative(graph, wrench, of_inputs).T]] if of_inputs else [])]
+
+        return _native(where, "force", graph, [1, 16, 6, *([len(of_inputs)] if of_inputs else [])], [wrench], slopes)
+
+    def spring_law(self, where: str, arguments: int) -> NativeFunction:
+        """The function of x, or of x and its rate, as native code of the force of a spring together with its
+        derivatives by both, or as a Warp function of both. The numbers that it reads besides its arguments are the
+        present ones.
 
         Args:
             where: name of the place that takes the function, for messages. arguments: their number, 1 or 2.
@@ -188,13 +190,11 @@ class TracedFunction:
 
         graph, given, force = self.traced(where, [()] * arguments, (), (1,))
         force = force.reshape(1)
+
         slopes = derivative(graph, force, [int(x) for x in given])[0].tolist()
-        if arguments == 1:
-            slopes.append(graph.number(0.0))
-        try:
-            return compiled_law(*law_code(graph, [int(force[0]), *slopes]))
-        except Refused as error:
-            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
+        law = np.array([*force, *slopes, *[graph.number(0.0)] * (2 - arguments)])
+        functions = _native(where, "law", graph, [1, 1], [law])
+        return NativeFunction(functions, False, lambda: compiled_law(*law_code(graph, law.tolist())))
 
     def actuation(
         self, where: str, nq: int, size: int, places: np.ndarray, poses: QuaternionJoints, *, linear: bool
@@ -209,9 +209,6 @@ class TracedFunction:
         Raises:
             ModelError: it cannot be traced.
         """
-        from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
-        from lissom.tracing.native import code_of, compiled_functions
-
         nv = len(places)
         if linear:
             graph, (q,), B = self.traced(where, [(nq,)], (nv, size), *([(nv,)] if size == 1 else []))
@@ -221,17 +218,11 @@ class TracedFunction:
             graph, (q, w), force = self.traced(where, [(nq,), (size,)], (nv,))
             B = derivative(graph, force, w.tolist())
 
-        def code() -> Code:
-            by_q = derivative(graph, force, q.tolist(), tangent_directions(graph, q, places, poses))
-            require_few(graph.count([by_q]))
-            return code_of([(graph, [force]), (graph, [by_q]), (graph, [B])], [nq, size])
+        def slopes() -> list[list[np.ndarray]]:
+            return [[derivative(graph, force, q.tolist(), tangent_directions(graph, q, places, poses))], [B]]
 
-        try:
-            require_few(graph.count([force]))
-            found = stored_code(content_key("actuation", graph, B, force, nq, size, list(poses), places), code)
-        except Refused as error:
-            raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
-        return NativeActuation(compiled_functions(found), (nv, size), linear)
+        kind = f"actuation {list(poses)} {places.tolist()} {B.tolist()}"
+        return NativeActuation(_native(where, kind, graph, [nq, size], [force], slopes), (nv, size), linear)
 
     def traced(
         self, where: str, shapes: Sequence[tuple[int, ...]], shape: tuple[int, ...], *others: tuple[int, ...]
@@ -273,6 +264,42 @@ class TracedFunction:
         for place in graph.never_finite(result.ravel().tolist())[:1]:
             raise ModelError(f"{where}: must return finite numbers, but number {place} of its result never is one")
         return graph, given, result
+
+
+def _reached(graph: Graph, nodes: np.ndarray) -> set[int]:
+    """The nodes on which others depend."""
+    return set(graph.reached(nodes.ravel().tolist()))
+
+
+def _native(
+    where: str,
+    kind: str,
+    graph: Graph,
+    sizes: list[int],
+    value: list[np.ndarray],
+    slopes: Callable[[], list[list[np.ndarray]]] = list,
+) -> Traced:
+    """Native code of a user's function: of its value, and of groups of derivatives, each with the nodes of its results.
+
+    Args:
+        where: name of the place that takes the function, for messages. kind: of function, part of the key under which
+            its code is stored. sizes: numbers of entries of the arguments.
+    Raises:
+        ModelError: it has too many operations.
+    """
+    from lissom.tracing.code_cache import content_key, stored_code  # describing a robot needs no Warp
+    from lissom.tracing.native import code_of, compiled_functions
+
+    def code() -> Code:
+        groups = slopes()
+        require_few(graph.count([nodes for group in groups for nodes in group]))
+        return code_of([(graph, results) for results in [value, *groups]], sizes)
+
+    try:
+        require_few(graph.count(value))
+        return compiled_functions(stored_code(content_key(kind, graph, value, sizes), code))
+    except Refused as error:
+        raise ModelError(f"{where}: must be a function of few operations; it {error}") from error
 
 
 @final

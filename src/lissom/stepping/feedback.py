@@ -26,7 +26,6 @@ import warp as wp
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.custom_actuators import call_actuator
-from lissom.forces.driven_forces import put_driven_column
 from lissom.forces.tendons import (
     add_channel_wrenches,
     add_outer_product,
@@ -35,6 +34,7 @@ from lissom.forces.tendons import (
     add_pull_wrenches,
     channel_sizes,
 )
+from lissom.forces.traced_forces import put_driven_column
 from lissom.lie import so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import vec6

@@ -799,40 +799,33 @@ def _returning(code: Sequence[str], results: Sequence[str]) -> str:
 
 
 @cache
-def compiled_force(code: tuple[str, ...], results: tuple[str, ...], takes_time: bool) -> Any:
+def compiled_force(code: tuple[str, ...], results: tuple[str, ...]) -> Any:
     """The Warp function of (R, p, eta, s, t) that returns the wrench of `force_code`. Equal code is one function."""
 
     @_Named.func_native(_returning(code, results))
     def force(R: mat3, p: vec3, eta: vec6, s: wp.float64, t: wp.float64) -> vec6: ...
 
     force.is_traced = True  # kernels that call it need the code of tracing/native.h
-    force.takes_time = takes_time
     return force
 
 
-def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, the
-    names of its entries, and whether it depends on t.
+def force_code(graph: Graph, wrench: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines of code of a wrench (6,) that depends on t, g (4, 4) and eta (6,), the inputs of a graph in this order, and
+    the names of its entries.
 
     Raises:
         Refused: too many operations.
     """
 
-    taken: set[int] = set()
-
     def leaf(place: int) -> str:
         row, column = divmod(place - 1, 4)
-        taken.add(place)
         if place == 0:
             return "t"
         if place > 16:
             return f"eta[{place - 17}]"
         return f"R.data[{row}][{column}]" if column < 3 else f"p[{row}]"
 
-    plain, bottom = Graph(), range(13, 17)  # the last row of g is constant
-    known = {place: plain.number(float(place == 16)) if place in bottom else plain.input(place) for place in range(23)}
-    code, names = _lines(plain, copied(plain, graph, wrench, known), leaf)
-    return code, names, 0 in taken
+    return _lines(graph, wrench, leaf)
 
 
 def _lines(graph: Graph, nodes: np.ndarray, leaf: Callable[[int], str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
