@@ -1579,4 +1579,25 @@ MUTATIONS = (
         'if ref and kind == "hinge":',
         ("tests/io/test_mjcf_start.py", "-k", "stand_where"),
     ),
+    Mutation(
+        "chains of rods are as soft as rods of twice the length",
+        "io/rod_segments.py",
+        "return 1.0 / soft, lossy / soft**2",
+        "return 0.5 / soft, lossy / soft**2",
+        ("tests/io/test_rigid_chains.py", "-k", "small_deflections"),
+    ),
+    Mutation(
+        "tendons of written MJCF files push",
+        "io/mjcf_writer.py",
+        '"gear": numbers(-gear)}',
+        '"gear": numbers(gear)}',
+        ("tests/io/test_saved_mjcf.py", "-k", "accelerations"),
+    ),
+    Mutation(
+        "offsets of mimic joints are not divided by the ratio",
+        "io/urdf_writer.py",
+        "offset=numbers(coupling.offset / first)",
+        "offset=numbers(coupling.offset)",
+        ("tests/io/test_saved_urdf.py", "-k", "mimic"),
+    ),
 )

@@ -28,7 +28,13 @@ ONLY = {
     ),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "passes", "forces"),  # residuals, Newton matrices, bordered systems
-    "io": ("errors", "portable", "robot", "bodies", "model"),  # files describe robots; they compute nothing
+    "io": (
+        "errors",
+        "portable",
+        "robot",
+        "bodies",
+        "model",
+    ),  # files describe robots; integrals along rods by NumPy alone
 }
 # (file, imported module): why this import may point upwards
 UPWARDS = {
