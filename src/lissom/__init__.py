@@ -213,6 +213,7 @@ _PUBLIC = {
     "exporting.export": ("ExportedRobot", "export"),
     "exporting.fmu": ("export_fmu",),
     "viewing.render": ("render",),
+    "viewing.usd": ("save_usd",),
     "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
 }

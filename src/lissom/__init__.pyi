@@ -260,6 +260,7 @@ from lissom.sweeps.sweep import sweep as sweep
 from lissom.viewing.plots import plot_shapes as plot_shapes
 from lissom.viewing.plots import plot_trajectory as plot_trajectory
 from lissom.viewing.render import render as render
+from lissom.viewing.usd import save_usd as save_usd
 from lissom.viewing.viewer import Viewer as Viewer
 from lissom.viewing.viewer import view as view
 

@@ -207,4 +207,4 @@ def test_convert_writes_the_format_of_the_ending(tmp_path, capsys):
             assert load(out).build().nv > 3
         assert main(["convert", str(small), "--out", str(out)]) == 2 and "--force" in capsys.readouterr().err
     assert main(["convert", str(small), "--out", str(tmp_path / "a.step")]) == 2
-    assert "--out: must end in one of .urdf, .xml, .mjcf" in capsys.readouterr().err
+    assert "--out: must end in one of .urdf, .xml, .mjcf, .usd, .usda, .usdc" in capsys.readouterr().err

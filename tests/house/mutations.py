@@ -1600,4 +1600,11 @@ MUTATIONS = (
         "offset=numbers(coupling.offset)",
         ("tests/io/test_saved_urdf.py", "-k", "mimic"),
     ),
+    Mutation(
+        "poses in USD files are those of the inverse rotations",
+        "viewing/usd.py",
+        "operation.Set(Gf.Matrix4d(g[k].T.tolist()), time)",
+        "operation.Set(Gf.Matrix4d(g[k].tolist()), time)",
+        ("tests/viewing/test_usd.py", "-k", "poses_and_points"),
+    ),
 )

@@ -46,7 +46,7 @@ UPWARDS = {
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",
             "yourdfpy", "imageio", "pinocchio", "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray",
             "distributed", "cloudpickle",
-            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch", "nicegui"}  # fmt: skip
+            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch", "nicegui", "pxr"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},

@@ -345,6 +345,7 @@ EXPORT = Command(
 # -- convert ----------------------------------------------------------------------------------------------------------
 
 _ENDINGS = {".urdf": "save_urdf", ".xml": "save_mjcf", ".mjcf": "save_mjcf"}
+_USD = (".usd", ".usda", ".usdc")
 
 
 def _convert_arguments(parser: argparse.ArgumentParser) -> None:
@@ -355,7 +356,7 @@ def _convert_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--joints", type=int, help="number of elements of each rod, in place of --tolerance")
     parser.add_argument("--package", help="of URDF: name of the ROS package that holds the meshes")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="file to write: .urdf, or .xml for MJCF"
+        "--out", type=Path, required=True, metavar="FILE", help="file to write: .urdf, .xml (MJCF), .usd"
     )
     force_argument(parser)
 
@@ -365,20 +366,24 @@ def _convert(arguments: argparse.Namespace) -> int:
 
     keep_results(arguments, arguments.out)
     ending = arguments.out.suffix.lower()
-    if ending not in _ENDINGS:
-        raise ls.ModelError(f"--out: must end in one of {', '.join(_ENDINGS)} (got {str(arguments.out)!r})")
+    if ending not in (*_ENDINGS, *_USD):
+        raise ls.ModelError(f"--out: must end in one of {', '.join((*_ENDINGS, *_USD))} (got {str(arguments.out)!r})")
     given = {"tolerance": arguments.tolerance, "joints": arguments.joints}
     given |= {"package": arguments.package} if ending == ".urdf" else {}
     robot = ls.load_robot(arguments.robot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.LeftOutWarning)  # the report says the same
-        print(getattr(ls, _ENDINGS[ending])(robot, arguments.out, **given))
+        if ending in _USD:
+            made = ls.rigid_chains(robot, **given)
+            print(*made.errors, ls.save_usd(made.robot.build(), arguments.out), sep="\n")
+        else:
+            print(getattr(ls, _ENDINGS[ending])(robot, arguments.out, **given))
     return 0
 
 
 CONVERT = Command(
     "convert",
-    "write a robot as URDF or MJCF, with rods as chains of rigid links",
+    "write a robot as URDF, MJCF or OpenUSD, with rods as chains of rigid links",
     "lissom convert examples/robots/cdm.yaml --out cdm.xml",
     _convert_arguments,
     _convert,
