@@ -75,7 +75,7 @@ print(json.dumps(said))
 MISSING = [
     "matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "imageio", "jax", "jaxlib",
     "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray", "distributed", "cloudpickle", "trimesh", "mujoco",
-    "h5py", "rerun", "crocoddyl", "aligator", "torch", "gymnasium", "stable_baselines3", "cyipopt", "nicegui",
+    "h5py", "rerun", "crocoddyl", "aligator", "torch", "gymnasium", "stable_baselines3", "cyipopt", "nicegui", "pxr",
 ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from lissom.viewing.render import configurations_at
 from lissom.viewing.stage import COLORS
 from lissom.viewing.usd_physics import Physics, usd_modules
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 ENDINGS = (".usd", ".usda", ".usdc")
 _LINE_WIDTH = 0.006  # of tendons and springs, relative to the robot
 _AROUND = 1.0  # margin of unbounded shapes of contacts, relative to the robot
@@ -46,7 +49,7 @@ def save_usd(
     path: str | os.PathLike[str],
     motion: Trajectory | None = None,
     *,
-    q: Any = None,
+    q: ArrayLike | None = None,
     fps: float = 24.0,
     physics: bool = True,
 ) -> SavedRobot:
@@ -71,16 +74,16 @@ def save_usd(
         ModelError: the ending is another one, usd-core is not installed, or not one Model. ShapeError: the motion is a
             batch or of another robot. OSError: the file cannot be written.
     """
-    checks.require(isinstance(model, Model) and not model.models, "save_usd: model", "must be one Model", model)
-    where, ending = Path(path), Path(path).suffix.lower()
-    checks.require(ending in ENDINGS, "save_usd: path", f"must end in one of {', '.join(ENDINGS)}", os.fspath(path))
+    checks.require(not model.models and isinstance(model, Model), "save_usd: model", "must be one Model", model)
     checks.number(fps, "save_usd: fps", above=0.0)
     checks.require(motion is None or q is None, "save_usd: q", "must be left out where there is a motion", q)
+    times, poses = _samples(model, motion, q, fps)
+    where, ending = Path(path), Path(path).suffix.lower()
+    checks.require(ending in ENDINGS, "save_usd: path", f"must end in one of {', '.join(ENDINGS)}", os.fspath(path))
     try:
         import pxr  # noqa: F401
     except ImportError:
         raise ModelError("save_usd: needs OpenUSD: pip install 'lissom[usd]'") from None
-    times, poses = _samples(model, motion, q, fps)
     findings = Findings(os.fspath(path))
     stage = _Stage(model, times * fps if motion is not None else None, poses, fps)
     made = stage.made()
