@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from io_robots import names_of_coordinates, placed, soft_arm
 import lissom as ls
 
 mujoco = pytest.importorskip("mujoco")
+gymnasium = pytest.importorskip("gymnasium")
 
 
 def saved(robot, path, **options):
@@ -321,3 +323,49 @@ def test_rod_of_few_modes_gives_a_warning(tmp_path):
     )
     with pytest.warns(ls.AccuracyWarning, match="rods of few modes .* 'rod' by 50 %"):
         ls.save_mjcf(robot, tmp_path / "few.xml")
+
+
+ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+PUBLIC = sorted(x.name for x in ASSETS.glob("*.xml") if x.name != "swimmer.xml")  # which swims in a fluid
+
+
+@pytest.mark.filterwarnings("ignore::lissom.LeftOutWarning")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_robots_are_the_same_after_a_round_trip(tmp_path, name):
+    """A robot of Gymnasium that is read and written has MuJoCo's accelerations at a random state, to rounding."""
+    first = mujoco.MjModel.from_xml_path(str(ASSETS / name))
+    second, _ = saved(ls.load_mjcf(ASSETS / name), tmp_path / name)
+    assert (first.nq, first.nv, first.nu) == (second.nq, second.nv, second.nu)
+    np.testing.assert_array_equal(second.qpos0, first.qpos0)
+    rng, q = np.random.default_rng(0), first.qpos0.copy()
+    mujoco.mj_integratePos(first, q, 0.3 * rng.normal(size=first.nv), 1.0)
+    v, u, found = rng.normal(size=first.nv), rng.uniform(-0.5, 0.5, first.nu), []
+    for compiled in (first, second):
+        off = mujoco.mjtDisableBit
+        compiled.opt.disableflags |= int(off.mjDSBL_CONTACT) | int(off.mjDSBL_LIMIT)
+        data = mujoco.MjData(compiled)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, u
+        mujoco.mj_forward(compiled, data)
+        found.append(data.qacc.copy())
+    np.testing.assert_allclose(found[1], found[0], atol=1e-11 * np.abs(found[0]).max())
+
+
+def test_names_that_other_parts_have_are_made_unique(tmp_path):
+    """A contact called as a link, a rod whose links would be called as joints, and a massless frame with sites."""
+    robot, block = ls.Robot("names"), ls.RigidBody.box(0.1, 0.1, 0.1, density=500.0)
+    robot.add_link("palm", block, ls.JointPlanar())
+    robot.add_link("palm_1", block, ls.JointRevolute(), parent="palm", placement=placed(0.2))
+    robot.add_link("plate", None, ls.JointFree(), placement=placed(0, 0, 1))
+    robot.add_link("load", block, parent="plate", placement=placed(0.1, 0, 0, (0, 0, 0.4)))
+    robot.add_frame("mark", "plate", placement=placed(0.0, 0.3))
+    robot.add_contact("palm", ["palm_1"], ls.ShapePlane(), placement=placed(0, 0, -1), stiffness=100.0)
+    robot.add_contact("tray", ["palm_1"], ls.ShapePlane(), on="load", stiffness=100.0)
+    with pytest.warns(ls.LeftOutWarning, match="plane of a link .* of 'tray'"):
+        compiled, _ = saved(robot, tmp_path / "names.xml")
+    assert [compiled.joint(j).name for j in range(5)] == ["palm_1_", "palm_2", "palm_3", "palm_1", "plate"]
+    data, model = mujoco.MjData(compiled), robot.build()
+    mujoco.mj_forward(compiled, data)
+    np.testing.assert_allclose(data.site("mark").xpos, ls.frame_pose(model, model.neutral(), "mark")[:3, 3], atol=1e-14)
+    with pytest.warns(ls.LeftOutWarning):
+        ls.save_urdf(robot, tmp_path / "names.urdf")
+        assert ls.load_urdf(tmp_path / "names.urdf").build().nv == model.nv

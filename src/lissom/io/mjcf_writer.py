@@ -125,6 +125,7 @@ class _Writer:
         self.contact_bits = {name: 1 << (k % _MOST_BITS + 1) for k, name in enumerate(robot.contacts)}
         self.geoms: dict[str, list[str]] = {}
         self.sites: set[str] = set()
+        self.named: set[str] = set()  # geoms and meshes
         self.top = ET.Element("mujoco", model=robot.name)
 
     def note(self, kind: str, name: str) -> None:
@@ -190,7 +191,7 @@ class _Writer:
     def _moves(self, link: Link) -> list[Move]:
         """The moves of the joint of a link, with frames in the world."""
         above = np.eye(4) if link.parent is None else self.poses[link.parent]
-        moves = moves_of(link, lambda part: self.note(f"{part} of the joint", link.name))
+        moves = moves_of(link, lambda part: self.note(f"{part} of the joint", link.name), self.robot.links)
         return [move._replace(frame=above @ move.frame) for move in moves]
 
     def _body(self, link: Link, chain: list[str]) -> None:
@@ -277,7 +278,8 @@ class _Writer:
             self.geoms.setdefault(name, []).append(geom.get("name", ""))
         if body.ball_rows is not None:
             for k, (x, y, z, radius) in enumerate(body.ball_rows.tolist()):
-                add_element(element, "geom", name=f"{name}_ball_{k + 1}", type="sphere", size=numbers(radius),
+                ball = self._geom_name(f"{name}_ball_{k + 1}")
+                add_element(element, "geom", name=ball, type="sphere", size=numbers(radius),
                               pos=numbers((x, y, z)), contype="1", conaffinity="0", group="3")  # fmt: skip
         drawn = {"contype": "0", "conaffinity": "0", "group": "1"}
         for k, mesh in enumerate(body.drawn_meshes()):
@@ -287,6 +289,13 @@ class _Writer:
         solid = body.solid()
         if not shapes and not body.drawn_meshes() and body.outline is not None and solid is not None:
             add_element(element, "geom", type="box", size=numbers(solid.half), pos=numbers(solid.centre), **drawn)
+
+    def _geom_name(self, name: str) -> str:
+        """A name of a geom that no other geom has."""
+        while name in self.named:
+            name += "_"
+        self.named.add(name)
+        return name
 
     def _shape(self, element: ET.Element, name: str, shape: Any, placement: Any, owner: str) -> ET.Element | None:
         """Add a geom for a shape; None if MuJoCo has none."""
@@ -299,8 +308,11 @@ class _Writer:
         found, g = surface_of(shape, placement, f"shape of {owner!r}")
         sizes = {ShapeKind.SPHERE: found.size[:1], ShapeKind.ELLIPSOID: found.size, ShapeKind.BOX: found.size,
                  ShapeKind.CYLINDER: found.size[:2], ShapeKind.CAPSULE: found.size[:2]}.get(found.kind)  # fmt: skip
+        if found.kind is ShapeKind.PLANE and element is not self.elements[None]:
+            self.note("plane of a link (MuJoCo has planes in the world only)", owner)
+            return None
         if found.kind is ShapeKind.PLANE:
-            return add_element(element, "geom", name=name, type="plane", size="0 0 1", **_place(g))
+            return add_element(element, "geom", name=self._geom_name(name), type="plane", size="0 0 1", **_place(g))
         if found.kind in (ShapeKind.CONE, ShapeKind.TORUS):
             if found.kind is ShapeKind.TORUS:
                 self.note("hole of the torus (MuJoCo takes its convex hull)", owner)
@@ -308,10 +320,12 @@ class _Writer:
         if sizes is None or min(sizes) <= 0.0:
             self.note(f"{found.kind.name.lower()} shape", owner)
             return None
-        return add_element(element, "geom", name=name, type=SIMPLE[found.kind], size=numbers(sizes), **_place(g))
+        name, kind = self._geom_name(name), SIMPLE[found.kind]
+        return add_element(element, "geom", name=name, type=kind, size=numbers(sizes), **_place(g))
 
     def _mesh(self, element: ET.Element, name: str, vertices: np.ndarray, triangles: np.ndarray | None) -> ET.Element:
         """Add a geom of a mesh, whose vertices are in the file."""
+        name = self._geom_name(name)
         asset = add_element(self.asset, "mesh", name=name, vertex=numbers(vertices), inertia="shell")
         if triangles is not None:
             asset.set("face", numbers(triangles))
@@ -354,7 +368,13 @@ class _Writer:
         return self.elements[link]
 
     def _site(self, link: str | None, g: np.ndarray, name: str, shown: bool = False) -> str:
-        """Add a site on a link, and return its name."""
+        """Add a site on a link, and return its name. A link that gives its joint to a link that is fixed to it passes
+        the site on."""
+        while link is not None and link not in self.elements:
+            below = self.robot.links[self.children[link][0]]
+            if below.joint.nv:
+                break
+            link, g = below.name, np.linalg.inv(self._matrix(below.placement)) @ g
         while name in self.sites:
             name += "_"
         self.sites.add(name)
@@ -372,7 +392,7 @@ class _Writer:
                 continue
             wrap: PathWrap = item
             surface, g = surface_of(wrap.shape, wrap.placement, name)
-            own = f"{name}_wrap_{k + 1}"
+            own = self._geom_name(f"{name}_wrap_{k + 1}")
             kind = SIMPLE[surface.kind]
             size = [surface.size[0], *([10.0 * surface.size[0]] if kind == "cylinder" else [])]
             hidden = {"contype": "0", "conaffinity": "0", "group": _HIDDEN}
@@ -484,6 +504,8 @@ class _Writer:
         """Add the obstacle of a contact, or the pairs of geoms that touch."""
         self.note("law (MuJoCo has its own) of contact", contact.name)
         given = contact.friction
+        if given is None and contact.material is not None:
+            given = contact.material.friction
         friction = 0.5 if given is None else float(given)
         if contact.shape is not None:
             self._element(contact.on, f"contact {contact.name!r}")

@@ -153,7 +153,7 @@ class _Writer:
         if link.joint.start is not None:
             self.note("start of the joint", link.name)
             link = replace(link, joint=replace(link.joint, start=None))  # type: ignore[type-var]
-        moves = moves_of(link, lambda part: self.note(f"{part} of the joint", link.name))
+        moves = moves_of(link, lambda part: self.note(f"{part} of the joint", link.name), self.robot.links)
         parent = link.parent or world
         above = np.eye(4)
         for k, move in enumerate(moves):
@@ -171,6 +171,8 @@ class _Writer:
             self._body(element, link.name, link.body)
 
     def _fixed(self, name: str, parent: str, child: str, placement: Any) -> None:
+        while name in self.robot.links:
+            name += "_"
         joint = add_element(self.top, "joint", name=name, type="fixed")
         self._ends(joint, parent, child, np.eye(4) if placement is None else np.asarray(placement, dtype=np.float64))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -76,11 +76,12 @@ class Move(NamedTuple):
     start: float = 0.0
 
 
-def moves_of(link: Link, note: Callable[[str], None]) -> list[Move]:
+def moves_of(link: Link, note: Callable[[str], None], taken: Container[str] = ()) -> list[Move]:
     """The moves of the joint of a link, in their order.
 
     Args:
         note: takes the name of a part of the joint that no move has.
+        taken: names that moves of a joint of several coordinates must not have, such as those of links.
     Raises:
         ModelError: the joint is no row of hinges and slides, and neither a ball nor a free joint.
     """
@@ -109,6 +110,8 @@ def moves_of(link: Link, note: Callable[[str], None]) -> list[Move]:
         g = g @ exponential(column * start[c])
         axis = column[:3] if turns else column[3:]
         name = link.name if joint.nv == 1 else f"{link.name}_{c + 1}"
+        while name in taken and joint.nv > 1:
+            name += "_"
         law = (K[c, c], D[c, c], rotors[c], rubs[c, 0] if len(rubs) else 0.0, rest[c])
         limits = (float(stops[c, 0]), float(stops[c, 1]))
         out.append(Move("hinge" if turns else "slide", name, g, axis, *_five(law), limits, float(start[c])))
