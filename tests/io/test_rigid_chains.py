@@ -203,3 +203,24 @@ def test_wrong_arguments_and_bodies_are_refused():
         ls.rigid_chains(cantilever(), tolerance=0.0)
     with pytest.raises(ls.ModelError, match="joints"):
         ls.rigid_chains(cantilever(), joints=0)
+    robot, rubber = ls.Robot("soft"), ls.HyperelasticSaintVenantKirchhoff(young=1e5, poisson=0.4)
+    cells = ls.DomainTetrahedra(*ls.box_mesh((0.1, 0.1, 0.1), (1, 1, 1)))
+    robot.add_link("brick", ls.DeformableBody(ls.KinematicsFiniteElements(cells), cells, rubber, density=1e3))
+    with pytest.raises(ls.ModelError, match="link 'brick' > body: must not be deformable: no chain of rigid links"):
+        ls.rigid_chains(robot)
+
+
+def test_chains_feel_no_fluid():
+    """A rod in water becomes a dry chain, which is told; rigid bodies stay in the water."""
+    robot = cantilever()
+    robot.add_link("ball", ls.RigidBody.sphere(0.05, density=500.0), ls.JointFree())
+    robot.set_fluid(density=1000.0)
+    made = ls.rigid_chains(robot, joints=3)
+    assert made.left_out == ("fluid of the rods",)
+    model = made.robot.build()
+    wet, dry = (float(ls.forward_dynamics(one, one.neutral(), np.zeros(one.nv))[-1]) for one in (model, robot.build()))
+    assert wet == pytest.approx(dry) and wet > 1.0  # the ball rises
+    chain = ls.rigid_chains(cantilever(), joints=3).robot.build()
+    q = np.full(chain.nq, 0.1)
+    ours = ls.forward_dynamics(model, np.concatenate([q, [1.0], np.zeros(6)]), np.zeros(model.nv))[: chain.nv]
+    np.testing.assert_allclose(ours, ls.forward_dynamics(chain, q, np.zeros(chain.nv)), rtol=1e-9)

@@ -270,3 +270,27 @@ def soft_rod():
     robot = ls.Robot("rod")
     robot.add_link("rod", ls.Rod(0.2, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), SILICONE))
     return robot.build()
+
+
+def deformable():
+    """A block of rubber with two modes."""
+    mesh = ls.DomainTetrahedra(*ls.box_mesh((0.12, 0.04, 0.03), (4, 2, 2)))
+    rubber = ls.HyperelasticSaintVenantKirchhoff(young=1e5, poisson=0.4)
+    shapes = ls.KinematicsFiniteElements(mesh).reduced(rubber, 1070.0, modes=2)
+    return ls.DeformableBody(shapes, mesh, rubber, density=1070.0)
+
+
+def test_deformable_bodies_are_meshes_with_samples(tmp_path):
+    """The surface of a deformable body has points for each time, those of its geometry, and no physics."""
+    pytest.importorskip("jax")
+    robot = ls.Robot("soft")
+    robot.add_link("brick", deformable())
+    model = robot.build()
+    motion = moved(model)
+    stage, report = opened(model, tmp_path / "soft.usda", motion, fps=10.0)
+    assert report.left_out == ("physics of the body of link of 'brick'",)
+    mesh, geometry = UsdGeom.Mesh(stage.GetPrimAtPath("/Robot/Surfaces/brick")), robot_geometry(model)
+    for code in (0, 10):
+        x = np.array(mesh.GetPointsAttr().Get(code))
+        np.testing.assert_allclose(x, geometry.points(motion.q[code])[geometry.meshes[0].rows], atol=1e-6)
+    assert np.abs(np.array(mesh.GetPointsAttr().Get(10)) - np.array(mesh.GetPointsAttr().Get(0))).max() > 1e-4

@@ -121,6 +121,7 @@ class _Chains:
         self._chambers()
         if self.out.fluid is not None:
             felt = {name: x for name, x in self.out.fluid.links.items() if name not in self.shapes}
+            felt |= {name: None for names in self.names.values() for name in names}  # a chain feels no fluid
             self.out.fluid = replace(self.out.fluid, links=felt)
             self.left.append("fluid of the rods")
         self.out.check()
