@@ -13,7 +13,7 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
-        (f"share/{NAME}/launch", glob("launch/*.launch.py")),
+        (f"share/{NAME}/launch", glob("launch/*_launch.py")),
     ],
     install_requires=["setuptools", "lissom"],
     zip_safe=True,

@@ -1,4 +1,4 @@
-"""Starts the node of a robot: ros2 launch lissom_ros2 robot.launch.py robot:=/path/to/robot.yaml"""
+"""Starts the node of a robot: ros2 launch lissom_ros2 robot_launch.py robot:=/path/to/robot.yaml"""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
