@@ -80,7 +80,7 @@ def everything():
     robot = ls.Robot("all", near_pairs=7)
     stops = {"limits": (-1.0, 2.0), "limit_stiffness": 50.0, "limit_damping": 0.1, "limit_width": 2e-3}
     own = {"damping": 0.2, "rest": 0.1}
-    wheel = ls.JointRevolute((0, 1, 0), spring=[(-1.0, -2.0), (0.0, 0.0), (1.0, 3.0)], **own, **stops)
+    wheel = ls.JointRevolute((0, 1, 0), spring=[(-1.0, -2.0), (0.0, 0.0), (1.0, 3.0)], start=0.02, **own, **stops)
     rubs = {"friction": 0.3, "static_friction": 0.4, "stribeck_speed": 0.05, "slip_speed": 0.01}
     hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02, **rubs)
     mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])

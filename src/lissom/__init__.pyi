@@ -151,9 +151,15 @@ from lissom.inverse.prescribed import PrescribedEquilibrium as PrescribedEquilib
 from lissom.inverse.prescribed import prescribed_actuation as prescribed_actuation
 from lissom.inverse.prescribed import prescribed_equilibrium as prescribed_equilibrium
 from lissom.io.mjcf import load_mjcf as load_mjcf
+from lissom.io.mjcf_writer import save_mjcf as save_mjcf
+from lissom.io.rigid_chains import RigidChains as RigidChains
+from lissom.io.rigid_chains import rigid_chains as rigid_chains
 from lissom.io.robot_file import load_robot as load_robot
 from lissom.io.robot_file import save_robot as save_robot
+from lissom.io.rod_segments import ChainError as ChainError
 from lissom.io.urdf import load_urdf as load_urdf
+from lissom.io.urdf_writer import save_urdf as save_urdf
+from lissom.io.writing import SavedRobot as SavedRobot
 from lissom.kernels import KernelCache as KernelCache
 from lissom.kernels import build_kernels as build_kernels
 from lissom.kernels import kernel_cache as kernel_cache
@@ -254,6 +260,7 @@ from lissom.sweeps.sweep import sweep as sweep
 from lissom.viewing.plots import plot_shapes as plot_shapes
 from lissom.viewing.plots import plot_trajectory as plot_trajectory
 from lissom.viewing.render import render as render
+from lissom.viewing.usd import save_usd as save_usd
 from lissom.viewing.viewer import Viewer as Viewer
 from lissom.viewing.viewer import view as view
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from io import StringIO
 
 import numpy as np
@@ -191,3 +192,19 @@ def test_names_with_brackets_are_printed_as_they_are(tmp_path, capsys):
     path = write(tmp_path / "r.yaml", "links: [{name: '[red]x[/red] :smile:', body: {type: RigidBody, mass: 1}}]")
     assert main(["info", str(path)]) == 0
     assert "[red]x[/red] :smile:" in capsys.readouterr().out
+
+
+def test_convert_writes_the_format_of_the_ending(tmp_path, capsys):
+    """`convert` writes URDF and MJCF with the report, keeps existing files, and refuses other endings."""
+    small = write(tmp_path / "robot.yaml", SMALL)
+    for name, load in (("a.urdf", ls.load_urdf), ("a.xml", ls.load_mjcf)):
+        out = tmp_path / name
+        assert main(["convert", str(small), "--joints", "3", "--out", str(out)]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"wrote {out}\nrod ") and ": 3 elements of " in told and "its tip is off by" in told
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ls.LeftOutWarning)
+            assert load(out).build().nv > 3
+        assert main(["convert", str(small), "--out", str(out)]) == 2 and "--force" in capsys.readouterr().err
+    assert main(["convert", str(small), "--out", str(tmp_path / "a.step")]) == 2
+    assert "--out: must end in one of .urdf, .xml, .mjcf, .usd, .usda, .usdc" in capsys.readouterr().err

@@ -23,6 +23,7 @@ DOORS = {  # what is done, and the extra that its error must name, or the comman
     "motion.to_hdf5('a.h5')": "hdf5",
     "motion.to_rerun('a.rrd')": "rerun",
     "ls.load_mjcf('a.xml')": "mjcf",
+    "ls.save_usd(model, 'a.usda')": "usd",
     "ls.Mesh(file='a.obj').surface()": "urdf",
     "ls.sweep(lambda trial: {'y': 1.0}, {'x': [1.0]}, out='swept', workers=1)": "sweep",
     "ls.sweep(lambda trial: {'y': 1.0}, {'x': [1.0]}, out='swept', cluster='tcp://127.0.0.1:1')": "sweep",
@@ -74,7 +75,7 @@ print(json.dumps(said))
 MISSING = [
     "matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "imageio", "jax", "jaxlib",
     "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray", "distributed", "cloudpickle", "trimesh", "mujoco",
-    "h5py", "rerun", "crocoddyl", "aligator", "torch", "gymnasium", "stable_baselines3", "cyipopt", "nicegui",
+    "h5py", "rerun", "crocoddyl", "aligator", "torch", "gymnasium", "stable_baselines3", "cyipopt", "nicegui", "pxr",
 ]  # fmt: skip
 
 

@@ -28,7 +28,13 @@ ONLY = {
     ),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "passes", "forces"),  # residuals, Newton matrices, bordered systems
-    "io": ("errors", "portable", "robot", "bodies", "model"),  # files describe robots; they compute nothing
+    "io": (
+        "errors",
+        "portable",
+        "robot",
+        "bodies",
+        "model",
+    ),  # files describe robots; integrals along rods by NumPy alone
 }
 # (file, imported module): why this import may point upwards
 UPWARDS = {
@@ -40,7 +46,7 @@ UPWARDS = {
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",
             "yourdfpy", "imageio", "pinocchio", "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray",
             "distributed", "cloudpickle",
-            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch", "nicegui"}  # fmt: skip
+            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch", "nicegui", "pxr"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},

@@ -1,14 +1,25 @@
-"""Commands about robot files: write a new one, list the errors in files, show the contents of one, export C++."""
+"""Commands about robot files: write a new one, list the errors in files, show the contents of one, write C++ and files
+for other tools."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lissom.cli.common import Command, keep_results, loaded, out_argument, positive, robot_argument, shown
+from lissom.cli.common import (
+    Command,
+    force_argument,
+    keep_results,
+    loaded,
+    out_argument,
+    positive,
+    robot_argument,
+    shown,
+)
 
 # -- new --------------------------------------------------------------------------------------------------------------
 
@@ -328,4 +339,52 @@ EXPORT = Command(
     "lissom export examples/robots/cdm.yaml --functions mass_matrix,step --out cdm_sources",
     _export_arguments,
     _export,
+)
+
+
+# -- convert ----------------------------------------------------------------------------------------------------------
+
+_ENDINGS = {".urdf": "save_urdf", ".xml": "save_mjcf", ".mjcf": "save_mjcf"}
+_USD = (".usd", ".usda", ".usdc")
+
+
+def _convert_arguments(parser: argparse.ArgumentParser) -> None:
+    robot_argument(parser)
+    parser.add_argument(
+        "--tolerance", type=positive, default=0.01, help="largest error of the tips of rods, which become chains (0.01)"
+    )
+    parser.add_argument("--joints", type=int, help="number of elements of each rod, in place of --tolerance")
+    parser.add_argument("--package", help="of URDF: name of the ROS package that holds the meshes")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="file to write: .urdf, .xml (MJCF), .usd"
+    )
+    force_argument(parser)
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    keep_results(arguments, arguments.out)
+    ending = arguments.out.suffix.lower()
+    if ending not in (*_ENDINGS, *_USD):
+        raise ls.ModelError(f"--out: must end in one of {', '.join((*_ENDINGS, *_USD))} (got {str(arguments.out)!r})")
+    given = {"tolerance": arguments.tolerance, "joints": arguments.joints}
+    given |= {"package": arguments.package} if ending == ".urdf" else {}
+    robot = ls.load_robot(arguments.robot)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.LeftOutWarning)  # the report says the same
+        if ending in _USD:
+            made = ls.rigid_chains(robot, **given)
+            print(*made.errors, ls.save_usd(made.robot.build(), arguments.out), sep="\n")
+        else:
+            print(getattr(ls, _ENDINGS[ending])(robot, arguments.out, **given))
+    return 0
+
+
+CONVERT = Command(
+    "convert",
+    "write a robot as URDF, MJCF or OpenUSD, with rods as chains of rigid links",
+    "lissom convert examples/robots/cdm.yaml --out cdm.xml",
+    _convert_arguments,
+    _convert,
 )

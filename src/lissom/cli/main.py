@@ -10,7 +10,7 @@ from typing import Any
 
 from lissom.cli.common import shown
 from lissom.cli.computing import BENCH, KERNELS, SWEEP
-from lissom.cli.files import CHECK, EXPORT, INFO, NEW
+from lissom.cli.files import CHECK, CONVERT, EXPORT, INFO, NEW
 from lissom.cli.pictures import ANIMATE, RENDER, STUDIO, VIEW
 from lissom.cli.simulate import DEMO, SIMULATE
 from lissom.cli.statics import CONTINUATION, MODES, STATICS
@@ -30,6 +30,7 @@ COMMANDS = (
     ANIMATE,
     SWEEP,
     EXPORT,
+    CONVERT,
     DEMO,
     BENCH,
     KERNELS,

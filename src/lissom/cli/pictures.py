@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 
 from lissom.cli.common import (
@@ -61,7 +62,11 @@ def _animate_arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
     parser.add_argument("trajectory", type=Path, help="its motion: .npz, .csv or the folder of --stream")
     parser.add_argument(
-        "--out", type=Path, default=Path("motion.mp4"), metavar="FILE", help=".mp4 or .gif (motion.mp4)"
+        "--out",
+        type=Path,
+        default=Path("motion.mp4"),
+        metavar="FILE",
+        help=".mp4, .gif, or .usd, .usda, .usdc (motion.mp4)",
     )
     force_argument(parser)
     parser.add_argument("--speed", type=positive, default=1.0, help="seconds of the motion in one of the film (1)")
@@ -80,6 +85,11 @@ def _animate(arguments: argparse.Namespace) -> int:
         raise ls.ModelError(f"{arguments.trajectory}: {rule} (got {motion.q.shape[-1]})")
     keep_results(arguments, arguments.out)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    if arguments.out.suffix.lower() in (".usd", ".usda", ".usdc"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ls.LeftOutWarning)  # the report says the same
+            print(ls.save_usd(model, arguments.out, motion, fps=arguments.fps))
+        return 0
     given = {name: getattr(arguments, name) for name in ("speed", "fps", "trail", "follow")}
     print(f"wrote {motion.animate(arguments.out, model=model, progress=True, **given)}")
     return 0
@@ -87,7 +97,7 @@ def _animate(arguments: argparse.Namespace) -> int:
 
 ANIMATE = Command(
     "animate",
-    "film a motion",
+    "film a motion, or write it as OpenUSD",
     "lissom animate examples/robots/cdm.yaml out/cdm/trajectory.npz --out motion.mp4 --trail arm",
     _animate_arguments,
     _animate,

@@ -22,7 +22,7 @@ from lissom.dynamics.contacts import compressions
 from lissom.errors import ConvergenceError, LeftOutWarning, PlausibilityWarning
 from lissom.launch.over_models import over_models
 from lissom.model.model import Model
-from lissom.model.stops import stops_of, within_stops
+from lissom.model.stops import given_start, stops_of, within_stops
 from lissom.robot.joints import JointFree
 from lissom.robot.robot import Robot
 
@@ -34,11 +34,12 @@ _SHOWN = 3  # largest number of violations that a warning names
 
 @over_models()
 def start_configuration(model: Model) -> np.ndarray:
-    """The configuration at which motions and searches begin if no other is given: the neutral one, within all stops.
+    """The configuration at which motions and searches begin if no other is given: that of the `start` of each joint,
+    otherwise the neutral one, within all stops.
 
     Files may state limits of a joint that exclude zero, such as a knee that bends by 30 to 100 degrees. Such a
     coordinate begins at the nearer limit. The joints of an elastic coupling with limits are moved together, as little
-    as possible. Loops and couplings of joints that are closed in the neutral configuration stay closed.
+    as possible. Loops and couplings of joints that are closed before these moves stay closed.
 
     Returns:
         q, shape (nq,) [rad, m, or strain units].
@@ -56,16 +57,17 @@ def default_start(model: Model) -> np.ndarray:
 
 
 def _start(model: Model) -> np.ndarray:
-    neutral, q = model.neutral(), within_stops(model)
-    if np.array_equal(q, neutral) or not open_loops(model, q[None])[0] or open_loops(model, neutral[None])[0]:
-        return q  # loops that are open in the neutral configuration are the user's to close
-    moved = np.flatnonzero(np.isin(model.dofs.q, np.flatnonzero(q != neutral)))
+    given = given_start(model)
+    q = within_stops(model)
+    if np.array_equal(q, given) or not open_loops(model, q[None])[0] or open_loops(model, given[None])[0]:
+        return q  # loops that are open at the given start are the user's to close
+    moved = np.flatnonzero(np.isin(model.dofs.q, np.flatnonzero(q != given)))
     for fixed in (moved, np.zeros(0, dtype=int)):
         try:
             return closed_start(model, q[None], fixed=fixed)[0]
         except ConvergenceError:
             continue
-    return neutral
+    return given
 
 
 def warn_of_start(model: Model, q: np.ndarray, acceleration: Callable[[], np.ndarray]) -> None:

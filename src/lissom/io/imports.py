@@ -133,12 +133,15 @@ class Findings:
             self.repaired(rule, f"color of {place} from ({shown}) to ({', '.join(f'{x:.4g}' for x in nearest)})")
         return tuple(nearest.tolist())
 
+    def rows(self) -> tuple[str, ...]:
+        """All parts that were left out, each with its kind."""
+        return tuple(f"{kind} of {place}" for kind, places in self._places.items() for place in places)
+
     def warn(self) -> None:
         """Issue one warning about the parts that were left out, and one about repairs."""
         if self._places:
             kinds = [f"{kind} of {listed(places, _SHOWN_PLACES)}" for kind, places in self._places.items()]
-            rows = [f"{kind} of {place}" for kind, places in self._places.items() for place in places]
-            self._warn(LeftOutWarning, f"left out: {'; '.join(kinds)}", rows)
+            self._warn(LeftOutWarning, f"left out: {'; '.join(kinds)}", list(self.rows()))
         if self._repairs:
             text = f"repaired numbers that no part can have: {listed(self._repairs, _SHOWN_REPAIRS)}"
             self._warn(RepairWarning, f"{text}; strict=True refuses them", self._repairs)

@@ -83,8 +83,9 @@ def load_mjcf(
     | `exclude`, `contype`, `conaffinity` | pairs that `Robot.add_mutual_contacts` leaves out |
     | `pair` | pairs that `Robot.add_mutual_contacts` adds in any case, with their friction |
 
-    The coordinates are those of MuJoCo, in its order. Free joints have lissom's coordinates and start at the pose in
-    the file. A LeftOutWarning lists the parts of the file that the robot does not have.
+    The coordinates are those of MuJoCo, in its order. Joints start at their `ref`. Free joints have lissom's
+    coordinates and start at the pose in the file. A LeftOutWarning lists the parts of the file that the robot does not
+    have.
 
     No pair of bodies touches until `Robot.add_contact` or `Robot.add_mutual_contacts` makes contacts, while MuJoCo lets
     all geoms collide. The first motion of a robot that can fall without any contact gives a LeftOutWarning.
@@ -283,6 +284,8 @@ class _Reader:
                 self.file.note("limits of a joint that turns freely", "joint", j)
             else:
                 options |= {"limits": tuple(m.jnt_range[j].tolist()), **self.stops}
+        if ref and kind in ("hinge", "slide"):
+            options["start"] = ref
         if kind == "free":
             return JointFree(**options), np.zeros(3), np.eye(4)
         anchor = m.jnt_pos[j].copy()

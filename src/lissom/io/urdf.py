@@ -161,6 +161,7 @@ _KNOWN = {  # the child elements that are read, by element
     "transmission": {"type", "joint", "actuator", "mechanicalReduction"},
     "transmission joint": {"hardwareInterface"},
     "actuator": {"mechanicalReduction", "hardwareInterface"},
+    "gazebo": {"springStiffness", "springReference"},
 }
 _ATTRIBUTES = {  # the attributes that are read, by element, and those that change nothing
     "robot": {"name", "version"},
@@ -187,9 +188,10 @@ _ATTRIBUTES = {  # the attributes that are read, by element, and those that chan
     "transmission": {"name"},
     "transmission joint": {"name"},
     "actuator": {"name"},
+    "gazebo": {"reference"},
 }
 # elements that may occur several times
-_REPEATABLE = {"link", "joint", "material", "transmission", "visual", "collision", "actuator"}
+_REPEATABLE = {"link", "joint", "material", "transmission", "visual", "collision", "actuator", "gazebo"}
 _MOMENTS, _PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 _TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ALONG_Z = (0.0, 0.0, 1.0)
@@ -215,6 +217,7 @@ def load_urdf(
     | collision elements | collision shapes |
     | transmissions | inputs |
     | limits | stops |
+    | `springStiffness`, `springReference` of `gazebo` | springs of joints |
     | joints that mimic others | couplings |
 
     No pair of links touches until `Robot.add_contact` or `Robot.add_mutual_contacts` makes contacts. The first motion
@@ -316,6 +319,7 @@ class _Reader:
         if len(robot.links) < len(self.links):
             lost = next(link for name, link in self.links.items() if name not in robot.links)
             raise lost.error("hangs on itself: a chain of joints leads back to it")
+        self._add_springs(robot)
         self._add_couplings(robot)
         self._add_inputs(robot, motors)
         return robot
@@ -498,6 +502,22 @@ class _Reader:
             tries = [self.folder / text.removeprefix("file://")]
         return next((os.fspath(file) for file in tries if file.is_file()), None)
 
+    def _add_springs(self, robot: Robot) -> None:
+        """Give joints the springs of Gazebo's extension."""
+        for spring in filter(_is_spring, self.root.all("gazebo")):
+            with self._unless_wrong(spring):
+                joint = self.joints.get(spring.attribute("reference"))
+                if joint is None:
+                    raise spring.error("the attribute 'reference' must be one of the joints of the file")
+                link = robot.links[joint.need("child").attribute("link")]
+                if link.joint.nv != 1:
+                    raise spring.error(f"{joint.title}: must have one coordinate to have a spring")
+                k, rest = (_number_in(spring, tag) for tag in ("springStiffness", "springReference"))
+                if k < 0.0:
+                    raise spring.error(f"{joint.title}: springStiffness must be >= 0 (got {k:g})")
+                law: dict[str, Any] = {"stiffness": k, "rest": (rest,)} if k else {}
+                robot.links[link.name] = replace(link, joint=replace(link.joint, **law))  # type: ignore[type-var]
+
     def _add_couplings(self, robot: Robot) -> None:
         """Add a coupling q = multiplier q_leader + offset for each joint that mimics another, its leader. A leader that
         is fixed has q = 0."""
@@ -569,7 +589,7 @@ class _Reader:
                 self.findings.left_out(f"attribute {name!r}", f"{where} (line {element.line})")
         seen = set()
         for part in element.inside:
-            if part.tag not in _KNOWN.get(kind, ()):
+            if part.tag not in _KNOWN.get(kind, ()) and not (kind == "robot" and _is_spring(part)):
                 self.findings.left_out(f"<{part.tag}>", f"{element.title} (line {part.line})")
             elif part.tag in seen:
                 error = part.error(f"occurs twice in {element.title}")
@@ -580,6 +600,13 @@ class _Reader:
                 seen.add(part.tag)
 
 
+def _is_spring(element: Element) -> bool:
+    """Whether an element is Gazebo's extension for the spring of a joint, and nothing else."""
+    return element.tag == "gazebo" and {part.tag for part in element.inside} - {"springReference"} == {
+        "springStiffness"
+    }
+
+
 def _add_motor(robot: Robot, name: str, joint: str, link: str, gear: float) -> None:
     """Add a motor. The torque on the joint is the motor torque times the gear reduction."""
     if gear == 1.0:
@@ -588,6 +615,21 @@ def _add_motor(robot: Robot, name: str, joint: str, link: str, gear: float) -> N
     behind = joint if joint != name else f"{joint} behind its gear"
     robot.add_joint_actuator(behind, link)
     robot.couple_inputs(name, {behind: gear})
+
+
+def _number_in(element: Element, tag: str) -> float:
+    """The number in a child element; 0 without it."""
+    found = element.find(tag)
+    if found is None:
+        return 0.0
+    text = "".join(found.text).strip()
+    try:
+        out = float(text)
+    except ValueError:
+        out = inf
+    if not isfinite(out):
+        raise found.error(f"must be a finite number (got {text!r})")
+    return out
 
 
 def _by_name(root: Element, tag: str) -> dict[str, Element]:

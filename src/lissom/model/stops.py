@@ -1,4 +1,4 @@
-"""Stops of the coordinates of joints and of elastic couplings of joints, and the configuration within all of them."""
+"""Stops of the coordinates of joints and of elastic couplings of joints, and the start within all of them."""
 
 from __future__ import annotations
 
@@ -63,9 +63,18 @@ def _stops_of(model: Model) -> Stops:
     return Stops(names, units, by_q, by_v, *np.array([row[5:] for row in rows], dtype=float).reshape(-1, 4).T)
 
 
+def given_start(model: Model) -> np.ndarray:
+    """The neutral configuration, with the starts that joints have, (nq,)."""
+    q, links = model.neutral(), model.links
+    for name, joint, first in zip(links.names, links.joint, links.q_start.tolist()):
+        if joint.start is not None:
+            q[first : first + joint.nq] = joint.start_configuration(f"link {name!r} > joint")
+    return q
+
+
 def within_stops(model: Model) -> np.ndarray:
-    """The neutral configuration, moved within all stops as little as possible, (nq,). It may open loops."""
-    q, stops = model.neutral(), stops_of(model)
+    """The start, moved within all stops as little as possible, (nq,). It may open loops."""
+    q, stops = given_start(model), stops_of(model)
     for _ in range(_SWEEPS):
         if (np.abs(stops.excess(q)) <= _WITHIN).all():
             break

@@ -155,6 +155,8 @@ class Loop:
                 "link a to it by a fixed loop")  # fmt: skip
         for name in acting_fields(self.joint):
             raise checks.fail(f"{where} > joint: {name}", rule, getattr(self.joint, name))
+        rule = "must be left out: a loop has no coordinates of its own"
+        checks.require(self.joint.start is None, f"{where} > joint: start", rule, self.joint.start)
         self.closure(where)
 
     def ends(self) -> tuple[End, End]:

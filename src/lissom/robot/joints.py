@@ -102,6 +102,7 @@ class Spring:
             coordinate. It goes with `static_friction` and is larger than `slip_speed`.
         slip_speed: v_s, the sliding speed at which smooth friction reaches 0.7 F [rad/s, m/s]: a number, or one for
             each coordinate. A joint held by smooth friction creeps at a fraction of this speed.
+        start: coordinates where motions begin by default, shape (nq,) [rad, m]; None is the neutral configuration.
     """
 
     stiffness: Numbers = 0.0
@@ -117,6 +118,7 @@ class Spring:
     static_friction: Numbers | None = None
     stribeck_speed: Numbers | None = None
     slip_speed: Numbers = 1e-3
+    start: Numbers | None = None
 
 
 class Joint(ABC):
@@ -140,6 +142,7 @@ class Joint(ABC):
     static_friction: Numbers | None
     stribeck_speed: Numbers | None
     slip_speed: Numbers
+    start: Any
     sizes: ClassVar[tuple[int, int] | None] = None  # nq and nv, if all joints of the class have the same
 
     @abstractmethod
@@ -170,6 +173,10 @@ class Joint(ABC):
     def rest_configuration(self, where: str) -> np.ndarray:
         """The configuration where the spring is relaxed, shape (nq,), with its quaternion normalised."""
         return self.configuration(self.rest, f"{where}: rest")
+
+    def start_configuration(self, where: str) -> np.ndarray:
+        """The configuration where motions begin by default, shape (nq,), with its quaternion normalised."""
+        return self.configuration(self.start, f"{where}: start")
 
     def configuration(self, value: Any, where: str) -> np.ndarray:
         """The coordinates `value` of the joint, shape (nq,), with their quaternion normalised. None is the neutral
@@ -219,13 +226,14 @@ class Joint(ABC):
         return np.full(self.nv, given)
 
     def check(self, where: str) -> None:
-        """Raise ModelError if axes, stiffness, damping, armature, rest configuration, limits or friction of the joint
-        are invalid."""
+        """Raise ModelError if axes, stiffness, damping, armature, rest configuration, limits, friction or start of the
+        joint are invalid."""
         self.motions(where)
         checks.symmetric(self.stiffness, self.nv, f"{where}: stiffness")
         checks.symmetric(self.damping, self.nv, f"{where}: damping")
         self.armatures(where)
         self.rest_configuration(where)
+        self.start_configuration(where)
         coordinate_laws(self, where)
         friction_numbers(self, where)
 

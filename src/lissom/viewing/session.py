@@ -147,7 +147,7 @@ class Session:
     """Current state of one robot in a viewer.
 
     Args:
-        q: initial configuration, shape (nq,); None is the neutral one.
+        q: initial configuration, shape (nq,); None is `start_configuration`.
         motion: a simulated motion of a single robot, to replay.
         u: initial inputs, shape (nu,); None is zero.
         before: session of a robot with the same coordinates and inputs, such as this one with other values, whose

@@ -102,7 +102,7 @@ class Stage:
         """Add a grid on the ground, and a surface of the fluid. In the equations the fluid has no surface."""
         cell = nice_number(0.5 * self.size)
         planes = [k for k, mesh in enumerate(self.around.meshes) if mesh.kind == "plane"]
-        floor = min((float(self.around.points(self.model.neutral())[self.around.meshes[k].rows, 2].min())
+        floor = min((float(self.around.points(start_configuration(self.model))[self.around.meshes[k].rows, 2].min())
                      for k in planes), default=float(low[2]) - 0.6 * self.size)  # fmt: skip
         self.cell = cell
         self.grid = self.scene.add_grid(

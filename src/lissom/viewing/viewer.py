@@ -70,7 +70,7 @@ def view(
     mouse.
 
     Args:
-        q: initial configuration, shape (nq,) [rad, m, or strain units]; None is the neutral one.
+        q: initial configuration, shape (nq,) [rad, m, or strain units]; None is `start_configuration`.
         u: initial inputs, shape (nu,) [N, N·m, Pa]; None is zero.
         trajectory: a motion of this robot to replay.
         mode: "pose", "equilibrium", "simulate" or "replay". None selects "replay" if a trajectory is given,
