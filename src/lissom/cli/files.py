@@ -302,6 +302,9 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--functions", help="names, separated by commas; without, the ones most used")
     parser.add_argument("--name", help="prefix of the C functions; without, the name of the robot")
     parser.add_argument(
+        "--parameters", help="paths of values that may change after the export, separated by commas: arm.material.young"
+    )
+    parser.add_argument(
         "--fmu", action="store_true", help="write an FMU for co-simulation (FMI 3.0) in place of sources"
     )
     parser.add_argument("--dt", type=positive, default=1e-3, help="with --fmu: size of a step [s] (0.001)")
@@ -317,7 +320,8 @@ def _export(arguments: argparse.Namespace) -> int:
         print(f"wrote {ls.export_fmu(model, arguments.out, dt=arguments.dt, name=arguments.name)}")
         return 0
     chosen = {"functions": arguments.functions.split(",")} if arguments.functions else {}
-    made = ls.export(model, arguments.out, name=arguments.name, **chosen)
+    parameters = arguments.parameters.split(",") if arguments.parameters else ()
+    made = ls.export(model, arguments.out, name=arguments.name, parameters=parameters, **chosen)
     print(f"wrote {arguments.out}: {', '.join(made.functions)}; {made.name}.h describes the functions")
     return 0
 
