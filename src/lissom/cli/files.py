@@ -304,6 +304,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parameters", help="paths of values that may change after the export, separated by commas: arm.material.young"
     )
+    parser.add_argument("--build", action="store_true", help="compile a shared library for this machine")
     parser.add_argument(
         "--fmu", action="store_true", help="write an FMU for co-simulation (FMI 3.0) in place of sources"
     )
@@ -321,8 +322,10 @@ def _export(arguments: argparse.Namespace) -> int:
         return 0
     chosen = {"functions": arguments.functions.split(",")} if arguments.functions else {}
     parameters = arguments.parameters.split(",") if arguments.parameters else ()
-    made = ls.export(model, arguments.out, name=arguments.name, parameters=parameters, **chosen)
+    made = ls.export(model, arguments.out, name=arguments.name, parameters=parameters, build=arguments.build, **chosen)
     print(f"wrote {arguments.out}: {', '.join(made.functions)}; {made.name}.h describes the functions")
+    if made.library is not None:
+        print(f"built {made.library}")
     return 0
 
 

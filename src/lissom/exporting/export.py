@@ -21,6 +21,7 @@ from lissom.dynamics.loads import laws_of_time
 from lissom.errors import ModelError
 from lissom.exporting import sources
 from lissom.exporting.adjusting import Adjustment, adjustment_of, tables_of_parameters
+from lissom.exporting.building import build_library, find_compiler, suffix
 from lissom.exporting.functions import FUNCTIONS, frame_names
 from lissom.exporting.launches import Place, Program
 from lissom.exporting.recorded import recorded
@@ -49,6 +50,7 @@ class ExportedRobot:
         functions: names of the exported functions.
         files: paths of the files, below the folder.
         parameters: names of the numbers that may change.
+        library: the compiled shared library; None if none was asked for.
     """
 
     folder: Path
@@ -56,6 +58,7 @@ class ExportedRobot:
     functions: tuple[str, ...]
     files: tuple[str, ...]
     parameters: tuple[str, ...] = ()
+    library: Path | None = None
 
 
 def export(
@@ -65,6 +68,7 @@ def export(
     *,
     name: str | None = None,
     parameters: Sequence[str] | Mapping[str, str] = (),
+    build: bool = False,
 ) -> ExportedRobot:
     """Write a robot as C++ sources with a C interface, which need neither Python nor Warp.
 
@@ -80,15 +84,18 @@ def export(
         parameters: paths of values that may change after the export, as for `Model.with_`, or paths by own names:
             numbers, arrays of numbers and placements on which the tables of the robot depend by polynomials. They keep
             their units.
+        build: whether to compile a shared library for this machine, by the compiler that the environment variable CXX
+            names, or by clang++ or g++ of the PATH.
     Returns:
         ExportedRobot.
     Raises:
         ModelError: there is no such function, or the robot has a part that kernels cannot evaluate, or a parameter
-            changes more than numbers, or by no polynomial; by its name and with the cure. OSError: a file cannot be
-            written.
+            changes more than numbers, or by no polynomial; by its name and with the cure. There is no compiler.
+            OSError: a file cannot be written, or the compiler fails.
     """
     chosen = _checked_functions(functions)
     _require_exportable(model, chosen)
+    compiler = find_compiler("export: build") if build else ""
     prefix = _checked_name(model, name)
     varies = _varies(model)
     adjustment = adjustment_of(model, chosen, varies, parameters)
@@ -101,7 +108,11 @@ def export(
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / path, lambda stream, text=text: stream.write(text.encode("utf-8")))
     names = tuple(one.name for one in adjustment.parameters)
-    return ExportedRobot(folder, prefix, chosen, tuple(files), names)
+    library = folder / f"lib{prefix}{suffix()}" if build else None
+    if library is not None:
+        sources_to_build = [folder / path for path in files if path.endswith(".cpp")]
+        build_library("export: build", compiler, folder, sources_to_build, library)
+    return ExportedRobot(folder, prefix, chosen, tuple(files), names, library)
 
 
 def _checked_functions(functions: Sequence[str]) -> tuple[str, ...]:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
-import shutil
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -16,8 +12,8 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree as Xml
 
 from lissom.dynamics.start import start_configuration
-from lissom.errors import ModelError
 from lissom.exporting import sources
+from lissom.exporting.building import build_library, find_compiler, machine, suffix, system
 from lissom.exporting.export import coordinate_names, export, unit_of_input
 from lissom.exporting.functions import frame_names
 from lissom.model.model import Model
@@ -66,9 +62,7 @@ def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | N
         ModelError: as of `export`, or there is no compiler. OSError: the compiler fails, or a file cannot be written.
     """
     checks.number(dt, "dt", above=0.0)
-    compiler = os.environ.get("CXX") or shutil.which("clang++") or shutil.which("g++")
-    if not compiler:
-        raise ModelError("export_fmu: needs a C++ compiler (got no g++ and no clang++); install one, or name it by CXX")
+    compiler = find_compiler("export_fmu")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "sources"
         made = export(model, folder, ("forward_dynamics", "frames", "step"), name=name)
@@ -78,36 +72,21 @@ def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | N
         text = sources.prefixed(sources.native("fmi3.cpp"), made.name)
         (folder / "fmi3.cpp").write_text(text, encoding="utf-8")
         files = sorted(path for path in folder.rglob("*") if path.is_file())
-        library = Path(place) / f"{made.name}.so"
-        _compile(compiler, folder, [path for path in files if path.suffix == ".cpp"], library)
+        library = Path(place) / f"{made.name}{suffix()}"
+        compiled = [path for path in files if path.suffix == ".cpp"]
+        build_library("export_fmu", compiler, folder, compiled, library, portable=True)
         description = _description(model, made.name, token, dt)
 
         def write(stream: Any) -> None:
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("modelDescription.xml", description)
-                archive.write(library, f"binaries/{_tuple()}/{made.name}.so")
+                archive.write(library, f"binaries/{machine()}-{system()}/{library.name}")
                 archive.writestr("sources/buildDescription.xml", _build(made.name, folder, files))
                 for path in files:
                     archive.write(path, f"sources/{path.relative_to(folder)}")
 
         write_whole(Path(out), write)
     return Path(out)
-
-
-def _tuple() -> str:
-    """Name of the platform in an FMU."""
-    machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
-    system = {"linux": "linux", "darwin": "darwin", "windows": "windows"}.get(platform.system().lower(), "linux")
-    return f"{machine}-{system}"
-
-
-def _compile(compiler: str, folder: Path, files: Sequence[Path], library: Path) -> None:
-    processor = ["-march=x86-64-v3"] if _tuple().startswith("x86_64") else []
-    command = [*compiler.split(), "-shared", *sources.compiler_flags(compiler), *processor]
-    command += [f"-I{folder}", f"-I{folder / 'warp'}"]
-    done = subprocess.run([*command, *map(str, files), "-o", str(library)], capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"export_fmu: {compiler} cannot compile the sources: {done.stderr[-500:]}")
 
 
 def _header(token: str, dt: float) -> str:
