@@ -26,6 +26,7 @@ from lissom.exporting.functions import FUNCTIONS, frame_names
 from lissom.exporting.launches import Place, Program
 from lissom.exporting.recorded import recorded
 from lissom.exporting.snapshots import buffers_of_launches, own_numbers
+from lissom.exporting.units import unit_of_input
 from lissom.forces.tendons import SLACK_TOLERANCE
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -337,10 +338,3 @@ def _calls(functions: Iterable[str]) -> str:
                 before.append(argument.size)
         lines += [f"        case ROBOT_{name.upper()}:", f"            return robot_{name}({', '.join(given)});"]
     return "\n".join(lines)
-
-
-def unit_of_input(model: Model, k: int) -> str:
-    """Unit of an input that is a channel, such as a tension; empty for forces on joints."""
-    own = np.flatnonzero(model.channels.gain[:, k])
-    found = re.search(r"\[(.+)\]", model.channels.units[int(own[0])]) if len(own) else None
-    return found[1] if found else ""

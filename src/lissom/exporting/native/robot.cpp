@@ -497,6 +497,33 @@ int robot_copy(robot_workspace* to, const robot_workspace* from) {
     return ROBOT_OK;
 }
 
+//: step
+size_t robot_saved_size(void) {
+    return WORKING + sizeof(motion);
+}
+
+int robot_save(const robot_workspace* w, void* to, size_t size) {
+    if (!w || !to)
+        return ROBOT_NULL;
+    if (size != robot_saved_size())
+        return ROBOT_SIZE;
+    std::memcpy(to, w->working, WORKING);
+    std::memcpy(static_cast<char*>(to) + WORKING, &w->now, sizeof(motion));
+    return ROBOT_OK;
+}
+
+int robot_load(robot_workspace* w, const void* from, size_t size) {
+    if (!w || !from)
+        return ROBOT_NULL;
+    if (size != robot_saved_size())
+        return ROBOT_SIZE;
+    std::memcpy(w->working, from, WORKING);
+    std::memcpy(&w->now, static_cast<const char*>(from) + WORKING, sizeof(motion));
+    for (int k = 0; k < N_LAUNCHES; ++k)
+        LAUNCHES[k].bind(w->arguments[k], w->working);
+    return ROBOT_OK;
+}
+
 //: parameters
 const char* robot_parameter_name(int k) {
     return k >= 0 && k < ROBOT_N_PARAMETERS ? PARAMETER_NAMES[k] : nullptr;

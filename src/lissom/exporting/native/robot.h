@@ -108,6 +108,13 @@ ROBOT_API int robot_parameters(const robot_workspace* w, int first, int count, d
    needs robot_start(). After an error all values are as before. */
 ROBOT_API int robot_set_parameters(robot_workspace* w, int first, int count, const double* values);
 
+/*: step */
+/* Save the state of a motion, with all that its next steps depend on, as robot_saved_size() bytes, and load it into a
+   workspace of this library, in this or another process. */
+ROBOT_API size_t robot_saved_size(void);
+ROBOT_API int robot_save(const robot_workspace* w, void* to, size_t size);
+ROBOT_API int robot_load(robot_workspace* w, const void* from, size_t size);
+
 /*: forward_dynamics */
 /* Accelerations a (nv) at time t that inputs u (nu) produce at q (nq), v (nv). u may be NULL for zero. */
 ROBOT_API int robot_forward_dynamics(robot_workspace* w, double t, const double* q, const double* v, const double* u,
