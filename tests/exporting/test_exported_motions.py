@@ -130,6 +130,32 @@ def test_a_copy_goes_on_like_the_original(library, model):
     assert all(np.array_equal(a, b) for a, b in zip(motion.state, other.state))
 
 
+def test_deviations_of_accelerations_are_those_of_the_mass_matrix(tmp_path):
+    """A rod whose two modes are nearly equal has a mass matrix of large condition number: accelerations deviate by that
+    times rounding, far beyond 1e-12, while those of both sides solve the equation of motion to rounding."""
+    robot, silicone = ls.Robot("nearly singular"), ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=5e3)
+
+    def modes(s):
+        """Two bending modes that differ by a thousandth."""
+        rows = np.zeros((6, 2))
+        rows[1] = 1.0, 1.0 + 1e-3 * s
+        return rows
+
+    robot.add_link("rod", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisCustom(modes, order=2), silicone))
+    model = robot.build()
+    made = ls.export(model, tmp_path, ("forward_dynamics", "mass_matrix"), name="rod")
+    library = Library(compiled(made.folder, COMPILERS[0], "-O1"), "rod", model)
+    w = library.make()
+    for state in states_of(model):
+        M = ls.mass_matrix(model, state["q"])
+        given, wanted = evaluated(model, "forward_dynamics", state)
+        found, condition = library.evaluate(w, "forward_dynamics", given), np.linalg.cond(M)
+        assert condition > 1e6 and _is_near(found, wanted, 1e-15 * condition)
+        forces = np.abs(M) @ np.abs(wanted)
+        for a in (found, wanted):
+            assert (np.abs(ls.inverse_dynamics(model, state["q"], state["v"], a)) <= 1e-12 * forces).all()
+
+
 @pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 def test_loops_contacts_motions_and_loads_by_time(tmp_path):
     """A closed chain that is driven by an expression, a ball that falls to the ground and sticks, and a load by time:
