@@ -175,7 +175,7 @@ KNOWN: dict[str, Callable[[], tuple[ls.Robot, float]]] = {
 @contextmanager
 def load(core: int):
     """Keep all cores but one busy."""
-    code = "import numpy as np\nA = np.random.rand(700, 700)\nwhile True: A = A @ A / np.abs(A).max()"
+    code = "import numpy as np\nA = np.random.rand(700, 700)\nwhile True:\n    B = A @ A\n    A = B / B.max()"
     others = [k for k in range(os.cpu_count() or 1) if k != core]
     started = [subprocess.Popen(["taskset", "-c", str(k), sys.executable, "-c", code]) for k in others]
     try:

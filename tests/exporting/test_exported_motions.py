@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import addressof, c_double, c_int, c_void_p
+from ctypes import addressof, c_double, c_int, c_size_t, c_void_p
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +193,32 @@ def test_steps_need_a_start_and_a_size(library, model):
     assert all(motion.step(dt) != 0 for dt in (0.0, -1.0, np.nan, np.inf))
     assert motion.step(1e-3, np.full(model.nu, np.nan)) != 0
     assert Motion(library, np.full(model.nq, np.nan), np.zeros(model.nv)).status != 0
+
+
+def test_random_motions_never_crash(library, model):
+    """Starts, steps and saved states of random numbers, sizes and null: codes with a text; a good start works after."""
+    rng, motion = np.random.default_rng(3), Motion(library, model.neutral(), np.zeros(model.nv))
+    call = {name: library.of(name) for name in ("save", "load", "saved_size")}
+    call["saved_size"].restype = c_size_t
+    call["save"].argtypes = call["load"].argtypes = [c_void_p, c_void_p, c_size_t]
+    size = call["saved_size"]()
+    room = np.zeros(size // 8 + 1)
+    for _ in range(200):
+        q, v, u = (rng.choice([0.0, 0.1, -1e300, np.nan, np.inf, 3.0], size=n) for n in (model.nq, model.nv, model.nu))
+        t, dt = rng.choice([0.0, np.nan, 1e300, -1.0]), rng.choice([1e-3, 0.0, -1.0, np.inf, 1e300, 1e-300])
+        statuses = [library.of("start")(motion.w, t, _address(q), _address(v), _address(u)), motion.step(dt, u)]
+        statuses += [call["save"](motion.w, _address(room), int(rng.integers(0, size))), call["save"](None, None, size)]
+        statuses += [call["load"](motion.w, _address(room), size - 1), call["load"](motion.w, None, size)]
+        assert all(isinstance(status, int) and library.text(status) for status in statuses)
+        assert all(status != 0 for status in statuses[2:])
+    assert library.of("start")(motion.w, 0.0, _address(model.neutral()), _address(np.zeros(model.nv)), None) == 0
+    assert motion.step(1e-3) == 0 and call["save"](motion.w, _address(room), size) == 0
+    other = library.make()
+    assert call["load"](other, _address(room), size) == 0
+    assert library.of("step")(other, 1e-3, None) == motion.step(1e-3) == 0
+    found = np.zeros(model.nq)
+    assert library.of("state")(other, None, _address(found), None, None) == 0
+    assert np.array_equal(found, motion.state[0])
 
 
 def test_equilibria_are_those_of_statics(library, model):

@@ -183,6 +183,23 @@ def test_values_outside_of_their_range_change_nothing(library):
 
 
 @needs_compiler
+def test_random_parameters_never_crash(library, model):
+    """A thousand calls with random numbers of parameters and values of all sizes give codes; results after them are
+    finite, or a code says that they are not."""
+    rng, w = np.random.default_rng(2), library.make()
+    count = len(library.get(w))
+    q = np.zeros(model.nq)
+    for _ in range(1000):
+        given = rng.choice([0.0, 1.0, -1e300, 1e-300, np.nan, np.inf, 3.0, 0.02], size=count + 8)
+        first, size = int(rng.integers(-3, count + 3)), int(rng.integers(-2, 8))
+        status = library.of("set_parameters")(w, first, size, pointer(given))
+        assert isinstance(status, int) and library.text(status)
+        assert np.isfinite(list(library.get(w).values())).all()
+        found = library.evaluate(w, "mass_matrix", q)
+        assert isinstance(found, int) or found.shape == (model.nv**2,)
+
+
+@needs_compiler
 def test_copies_and_other_workspaces(library, model):
     """A copy has the parameters of its original; other workspaces keep theirs."""
     w, copy, other = (library.make() for _ in range(3))
