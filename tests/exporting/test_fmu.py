@@ -1,15 +1,19 @@
 """FMUs of robots: their description, their files, and motions by the C functions of FMI 3.0 and 2.0."""
 
 import ctypes
+import subprocess
 import zipfile
 from ctypes import byref, c_bool, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
-from exporting.built import finger, machine, needs_compiler, pointer
+from exporting.built import COMPILERS, OUR_WARNINGS, finger, machine, needs_compiler, pointer
 
 import lissom as ls
+from lissom.exporting.fmu import fmu_sources
+from lissom.exporting.fmu_description import Fmu
+from lissom.exporting.parameters import parameters_of
 from lissom.exporting.units import coordinate_units, exponents, unit_of_input
 from lissom.lie.arrays import se3_exp
 
@@ -270,6 +274,31 @@ def test_a_closed_chain_has_co_simulation_alone(quick, tmp_path):
     status, text = lib.fmi2SetTime(x, c_double(0.0)), messages[-1]
     assert status != 0 and b"not among the capabilities" in text[1]
     lib.fmi2FreeInstance(x)
+
+
+@needs_compiler
+@pytest.mark.parametrize("has_motor", [False, True])
+def test_sources_are_free_of_warnings(has_motor, tmp_path):
+    """The sources of FMUs of both versions compile without warnings, with and without inputs, model exchange and
+    parameters, by all compilers."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("rod", ls.RigidBody.cylinder(0.3, 0.01, density=2700.0), ls.JointRevolute((0.0, 1.0, 0.0)))
+    if has_motor:
+        robot.add_joint_actuator("motor", "rod")
+    model = robot.build()
+    functions = ("forward_dynamics", "frames", "step", "forward_dynamics_derivatives", "jacobians")
+    for chosen in ((), ("rod.mass",)):
+        made = ls.export(model, tmp_path, functions, name="pendulum", parameters=chosen)
+        for version in ("3.0", "2.0"):
+            for has_exchange in (False, True):
+                about = Fmu(model, "pendulum", "x", 1e-3, version, has_exchange, True, parameters_of(model, chosen))
+                for path, text in fmu_sources(about).items():
+                    (made.folder / path).write_text(text, encoding="utf-8")
+                for compiler in COMPILERS:
+                    command = [compiler, "-std=c++17", "-fvisibility=hidden", *OUR_WARNINGS, "-fsyntax-only"]
+                    names = [made.folder / f"fmi{version[0]}.cpp", made.folder / "pendulum.cpp"]
+                    done = subprocess.run([*command, f"-I{tmp_path}", *names], capture_output=True, text=True)
+                    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")

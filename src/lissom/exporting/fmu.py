@@ -78,10 +78,8 @@ def export_fmu(
         token = f"{{{hashlib.sha256(b''.join(texts[path] for path in sorted(texts))).hexdigest()[:32]}}}"
         listed = parameters_of(model, parameters)
         fmu = Fmu(model, made.name, token, dt, version, EXCHANGE in chosen, SIMULATION in chosen, listed)
-        (folder / "fmu.h").write_text(_header(fmu), encoding="utf-8")
-        (folder / "component.h").write_text(sources.prefixed(sources.native("component.h"), made.name), "utf-8")
-        main = f"fmi{version[0]}.cpp"
-        (folder / main).write_text(sources.prefixed(sources.native(main), made.name), encoding="utf-8")
+        for path, text in fmu_sources(fmu).items():
+            (folder / path).write_text(text, encoding="utf-8")
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         library = Path(place) / f"{made.name}{suffix()}"
         compiled = [path for path in files if path.suffix == ".cpp"]
@@ -137,6 +135,13 @@ def _platform(version: str) -> str:
         return f"{machine()}-{system()}"
     bits = "64" if machine() in ("x86_64", "aarch64") else "32"
     return {"linux": "linux", "darwin": "darwin", "windows": "win"}[system()] + bits
+
+
+def fmu_sources(fmu: Fmu) -> dict[str, str]:
+    """Texts of the sources that an FMU has besides those of the robot, by path."""
+    main = f"fmi{fmu.version[0]}.cpp"
+    own = {path: sources.prefixed(sources.native(path), fmu.name) for path in ("component.h", main)}
+    return {"fmu.h": _header(fmu)} | own
 
 
 def _header(fmu: Fmu) -> str:

@@ -74,6 +74,11 @@ void read_state(instance* x) {
     forget(x);
 }
 
+// An entry of an array; null behind its end.
+double* entry(double* array, unsigned k, int count) {
+    return int(k) < count ? array + k : nullptr;
+}
+
 // The entry of a variable; null for an unknown one. Frames and accelerations are evaluated when they are needed.
 double* variable(instance* x, unsigned reference, bool reads, int* status) {
     const unsigned group = reference / GROUP, k = reference % GROUP;
@@ -82,19 +87,19 @@ double* variable(instance* x, unsigned reference, bool reads, int* status) {
         case OF_SELF:
             return k == 0 ? &x->time : k == 1 ? &x->step_size : nullptr;
         case OF_U:
-            return k < unsigned(ROBOT_NU) ? x->u + k : nullptr;
+            return entry(x->u, k, ROBOT_NU);
         case OF_Q:
-            return k < unsigned(ROBOT_NQ) ? x->q + k : nullptr;
+            return entry(x->q, k, ROBOT_NQ);
         case OF_V:
-            return k < unsigned(ROBOT_NV) ? x->v + k : nullptr;
+            return entry(x->v, k, ROBOT_NV);
         case OF_A:
-            if (k >= unsigned(ROBOT_NV))
+            if (int(k) >= ROBOT_NV)
                 return nullptr;
             if (reads)
                 *status = put_rates(x);
             return x->a + k;
         case OF_FRAMES:
-            if (k >= 3u * unsigned(ROBOT_N_FRAMES))
+            if (int(k) >= 3 * ROBOT_N_FRAMES)
                 return nullptr;
             if (reads) {
                 *status = put_parameters(x);
@@ -104,7 +109,7 @@ double* variable(instance* x, unsigned reference, bool reads, int* status) {
             }
             return x->poses + 16 * (k / 3) + 4 * (k % 3) + 3;
         case OF_P:
-            return k < unsigned(N_P) ? x->p + k : nullptr;
+            return entry(x->p, k, N_P);
         default:
             return nullptr;
     }
@@ -302,11 +307,11 @@ int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const 
     double dq[ROBOT_NQ] = {}, dv[ROBOT_NV] = {}, du[ROBOT_NU + 1] = {};
     for (size_t k = 0; k < n_knowns; ++k) {
         const unsigned group = knowns[k] / GROUP, at = knowns[k] % GROUP;
-        if (group == OF_Q && at < unsigned(ROBOT_NQ))
+        if (group == OF_Q && int(at) < ROBOT_NQ)
             dq[at] += seed[k];
-        else if (group == OF_V && at < unsigned(ROBOT_NV))
+        else if (group == OF_V && int(at) < ROBOT_NV)
             dv[at] += seed[k];
-        else if (group == OF_U && at < unsigned(ROBOT_NU))
+        else if (group == OF_U && int(at) < ROBOT_NU)
             du[at] += seed[k];
         else
             return fail(x, "derivatives are by states and inputs");
@@ -335,16 +340,16 @@ int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const 
     for (size_t k = 0; k < n_unknowns && !status; ++k) {
         const unsigned group = unknowns[k] / GROUP, at = unknowns[k] % GROUP;
         double sum = 0.0;
-        if (group == OF_Q && at < unsigned(ROBOT_NQ)) {
+        if (group == OF_Q && int(at) < ROBOT_NQ) {
             sum = dq[at];
-        } else if (group == OF_V && at < unsigned(ROBOT_NV)) {
+        } else if (group == OF_V && int(at) < ROBOT_NV) {
             sum = dv[at];
-        } else if (group == OF_A && at < unsigned(ROBOT_NV)) {
+        } else if (group == OF_A && int(at) < ROBOT_NV) {
             for (size_t j = 0; j < size_t(ROBOT_NV); ++j)
                 sum += by_q[at * size_t(ROBOT_NV) + j] * dq[j] + by_v[at * size_t(ROBOT_NV) + j] * dv[j];
-            for (size_t j = 0; j < size_t(ROBOT_NU); ++j)
-                sum += by_u[at * size_t(ROBOT_NU) + j] * du[j];
-        } else if (group == OF_FRAMES && at < 3u * unsigned(ROBOT_N_FRAMES)) {
+            for (int j = 0; j < ROBOT_NU; ++j)
+                sum += by_u[at * size_t(ROBOT_NU) + size_t(j)] * du[j];
+        } else if (group == OF_FRAMES && int(at) < 3 * ROBOT_N_FRAMES) {
             const size_t frame = at / 3;
             for (size_t e = 0; e < 3; ++e)
                 for (size_t j = 0; j < size_t(ROBOT_NV); ++j)
