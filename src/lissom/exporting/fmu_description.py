@@ -19,6 +19,7 @@ from lissom.model.model import Model
 
 VERSIONS = ("3.0", "2.0")
 GROUP = 100_000  # value references of a kind of variables
+_LEAST = float(np.finfo(np.float64).tiny)  # smaller numbers are out of range for some readers of XML
 KINDS = ("SELF", "U", "Q", "V", "A", "FRAMES", "P")
 
 
@@ -125,7 +126,8 @@ def _put_units(root: Xml.Element, listed: Sequence[Variable]) -> None:
 def _numbers_of(one: Variable) -> dict[str, str]:
     """Attributes of a variable that both versions have at its type."""
     given = {} if exponents(one.unit) is None else {"unit": one.unit}
-    given |= {"min": repr(one.least)} if np.isfinite(one.least) else {}
+    least = max(one.least, _LEAST) if one.least > 0.0 else one.least
+    given |= {"min": repr(least)} if np.isfinite(least) else {}
     given |= {"max": repr(one.most)} if np.isfinite(one.most) else {}
     return given | ({} if one.start is None else {"start": repr(one.start)})
 
