@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import addressof, c_double, c_int, c_void_p
+from ctypes import addressof, c_double, c_int, c_size_t, c_void_p
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +130,32 @@ def test_a_copy_goes_on_like_the_original(library, model):
     assert all(np.array_equal(a, b) for a, b in zip(motion.state, other.state))
 
 
+def test_deviations_of_accelerations_are_those_of_the_mass_matrix(tmp_path):
+    """A rod whose two modes are nearly equal has a mass matrix of large condition number: accelerations deviate by that
+    times rounding, far beyond 1e-12, while those of both sides solve the equation of motion to rounding."""
+    robot, silicone = ls.Robot("nearly singular"), ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=5e3)
+
+    def modes(s):
+        """Two bending modes that differ by a thousandth."""
+        rows = np.zeros((6, 2))
+        rows[1] = 1.0, 1.0 + 1e-3 * s
+        return rows
+
+    robot.add_link("rod", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisCustom(modes, order=2), silicone))
+    model = robot.build()
+    made = ls.export(model, tmp_path, ("forward_dynamics", "mass_matrix"), name="rod")
+    library = Library(compiled(made.folder, COMPILERS[0], "-O1"), "rod", model)
+    w = library.make()
+    for state in states_of(model):
+        M = ls.mass_matrix(model, state["q"])
+        given, wanted = evaluated(model, "forward_dynamics", state)
+        found, condition = library.evaluate(w, "forward_dynamics", given), np.linalg.cond(M)
+        assert condition > 1e6 and _is_near(found, wanted, 1e-15 * condition)
+        forces = np.abs(M) @ np.abs(wanted)
+        for a in (found, wanted):
+            assert (np.abs(ls.inverse_dynamics(model, state["q"], state["v"], a)) <= 1e-12 * forces).all()
+
+
 @pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 def test_loops_contacts_motions_and_loads_by_time(tmp_path):
     """A closed chain that is driven by an expression, a ball that falls to the ground and sticks, and a load by time:
@@ -167,6 +193,32 @@ def test_steps_need_a_start_and_a_size(library, model):
     assert all(motion.step(dt) != 0 for dt in (0.0, -1.0, np.nan, np.inf))
     assert motion.step(1e-3, np.full(model.nu, np.nan)) != 0
     assert Motion(library, np.full(model.nq, np.nan), np.zeros(model.nv)).status != 0
+
+
+def test_random_motions_never_crash(library, model):
+    """Starts, steps and saved states of random numbers, sizes and null: codes with a text; a good start works after."""
+    rng, motion = np.random.default_rng(3), Motion(library, model.neutral(), np.zeros(model.nv))
+    call = {name: library.of(name) for name in ("save", "load", "saved_size")}
+    call["saved_size"].restype = c_size_t
+    call["save"].argtypes = call["load"].argtypes = [c_void_p, c_void_p, c_size_t]
+    size = call["saved_size"]()
+    room = np.zeros(size // 8 + 1)
+    for _ in range(200):
+        q, v, u = (rng.choice([0.0, 0.1, -1e300, np.nan, np.inf, 3.0], size=n) for n in (model.nq, model.nv, model.nu))
+        t, dt = rng.choice([0.0, np.nan, 1e300, -1.0]), rng.choice([1e-3, 0.0, -1.0, np.inf, 1e300, 1e-300])
+        statuses = [library.of("start")(motion.w, t, _address(q), _address(v), _address(u)), motion.step(dt, u)]
+        statuses += [call["save"](motion.w, _address(room), int(rng.integers(0, size))), call["save"](None, None, size)]
+        statuses += [call["load"](motion.w, _address(room), size - 1), call["load"](motion.w, None, size)]
+        assert all(isinstance(status, int) and library.text(status) for status in statuses)
+        assert all(status != 0 for status in statuses[2:])
+    assert library.of("start")(motion.w, 0.0, _address(model.neutral()), _address(np.zeros(model.nv)), None) == 0
+    assert motion.step(1e-3) == 0 and call["save"](motion.w, _address(room), size) == 0
+    other = library.make()
+    assert call["load"](other, _address(room), size) == 0
+    assert library.of("step")(other, 1e-3, None) == motion.step(1e-3) == 0
+    found = np.zeros(model.nq)
+    assert library.of("state")(other, None, _address(found), None, None) == 0
+    assert np.array_equal(found, motion.state[0])
 
 
 def test_equilibria_are_those_of_statics(library, model):

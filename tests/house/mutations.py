@@ -16,6 +16,34 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "parameters of exports have no ranges",
+        "exporting/native/robot.cpp",
+        "if (next[k] < ROBOT(parameter_least)[k] || next[k] > ROBOT(parameter_most)[k])",
+        "if (next[k] != next[k])",
+        ("tests/exporting/test_parameters.py", "-k", "outside_of_their_range"),
+    ),
+    Mutation(
+        "parameters of exports keep the tables of the export",
+        "exporting/native/robot.cpp",
+        "is_changed = is_changed || now[m] != before[m];",
+        "is_changed = is_changed || now[m] == before[m] + 1.0;",
+        ("tests/exporting/test_parameters.py", "-k", "all_parameters"),
+    ),
+    Mutation(
+        "numbers that are no polynomials of a parameter are exported as if they were",
+        "exporting/polynomials.py",
+        "        if len(wrong):\n            raise NotPolynomial([k]",
+        "        if len(wrong) > 10**9:\n            raise NotPolynomial([k]",
+        ("tests/exporting/test_parameters.py", "-k", "polynomials_are_found"),
+    ),
+    Mutation(
+        "robots with loops are exported for model exchange",
+        "exporting/fmu.py",
+        "    if model.n_rows:\n",
+        "    if model.n_rows < 0:\n",
+        ("tests/exporting/test_fmu.py", "-k", "refused_by_name"),
+    ),
+    Mutation(
         "exported functions do not check the numbers of entries",
         "exporting/native/robot.cpp",
         "if (n_in != takes || n_out != gives)",

@@ -313,8 +313,13 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--functions", help="names, separated by commas; without, the ones most used")
     parser.add_argument("--name", help="prefix of the C functions; without, the name of the robot")
     parser.add_argument(
-        "--fmu", action="store_true", help="write an FMU for co-simulation (FMI 3.0) in place of sources"
+        "--parameters", help="paths of values that may change after the export, separated by commas: arm.material.young"
     )
+    parser.add_argument("--build", action="store_true", help="compile a shared library for this machine")
+    parser.add_argument(
+        "--fmu", action="store_true", help="write an FMU for co-simulation and model exchange in place of sources"
+    )
+    parser.add_argument("--fmi", choices=("3.0", "2.0"), default="3.0", help="with --fmu: version of FMI (3.0)")
     parser.add_argument("--dt", type=positive, default=1e-3, help="with --fmu: size of a step [s] (0.001)")
     out_argument(parser, "folder of the sources, or file of the FMU")
 
@@ -324,12 +329,16 @@ def _export(arguments: argparse.Namespace) -> int:
 
     keep_results(arguments, arguments.out)
     _, model = loaded(arguments.robot)
+    parameters = arguments.parameters.split(",") if arguments.parameters else ()
     if arguments.fmu:
-        print(f"wrote {ls.export_fmu(model, arguments.out, dt=arguments.dt, name=arguments.name)}")
+        options = {"dt": arguments.dt, "name": arguments.name, "version": arguments.fmi, "parameters": parameters}
+        print(f"wrote {ls.export_fmu(model, arguments.out, **options)}")
         return 0
     chosen = {"functions": arguments.functions.split(",")} if arguments.functions else {}
-    made = ls.export(model, arguments.out, name=arguments.name, **chosen)
+    made = ls.export(model, arguments.out, name=arguments.name, parameters=parameters, build=arguments.build, **chosen)
     print(f"wrote {arguments.out}: {', '.join(made.functions)}; {made.name}.h describes the functions")
+    if made.library is not None:
+        print(f"built {made.library}")
     return 0
 
 

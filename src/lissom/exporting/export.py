@@ -7,7 +7,7 @@ a block of working memory (launches). `native/robot.cpp` does what Python does a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,16 +17,17 @@ import numpy as np
 
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.dynamics.contacts import NUMBERS_PER_PAIR
-from lissom.dynamics.loads import laws_of_time, steady_loads
-from lissom.dynamics.start import start_configuration
+from lissom.dynamics.loads import laws_of_time
 from lissom.errors import ModelError
 from lissom.exporting import sources
-from lissom.exporting.functions import FUNCTIONS, LAUNCHES, frame_names, launches_of
+from lissom.exporting.adjusting import Adjustment, adjustment_of, tables_of_parameters
+from lissom.exporting.building import build_library, find_compiler, suffix
+from lissom.exporting.functions import FUNCTIONS, frame_names
 from lissom.exporting.launches import Place, Program
-from lissom.exporting.laws import laws_buffers
 from lissom.exporting.recorded import recorded
+from lissom.exporting.snapshots import buffers_of_launches, own_numbers
+from lissom.exporting.units import unit_of_input
 from lissom.forces.tendons import SLACK_TOLERANCE
-from lissom.launch.buffers import Buffers
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.passes.columns import column_width
@@ -49,12 +50,16 @@ class ExportedRobot:
         folder: folder of the sources. name: prefix of all functions.
         functions: names of the exported functions.
         files: paths of the files, below the folder.
+        parameters: names of the numbers that may change.
+        library: the compiled shared library; None if none was asked for.
     """
 
     folder: Path
     name: str
     functions: tuple[str, ...]
     files: tuple[str, ...]
+    parameters: tuple[str, ...] = ()
+    library: Path | None = None
 
 
 def export(
@@ -63,6 +68,8 @@ def export(
     functions: Sequence[str] = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "energy", "frames", "step"),
     *,
     name: str | None = None,
+    parameters: Sequence[str] | Mapping[str, str] = (),
+    build: bool = False,
 ) -> ExportedRobot:
     """Write a robot as C++ sources with a C interface, which need neither Python nor Warp.
 
@@ -75,27 +82,38 @@ def export(
         functions: what is exported: forward_dynamics, inverse_dynamics, mass_matrix, energy, frames, jacobians,
             inverse_dynamics_derivatives, forward_dynamics_derivatives, equilibrium, step.
         name: prefix of all functions and name of the header; None: the name of the robot, in lower case.
+        parameters: paths of values that may change after the export, as for `Model.with_`, or paths by own names:
+            numbers, arrays of numbers and placements on which the tables of the robot depend by polynomials. They keep
+            their units.
+        build: whether to compile a shared library for this machine, by the compiler that the environment variable CXX
+            names, or by clang++ or g++ of the PATH.
     Returns:
         ExportedRobot.
     Raises:
-        ModelError: there is no such function, or the robot has a part that kernels cannot evaluate, by its name and
-            with the cure. OSError: a file cannot be written.
+        ModelError: there is no such function, or the robot has a part that kernels cannot evaluate, or a parameter
+            changes more than numbers, or by no polynomial; by its name and with the cure. There is no compiler.
+            OSError: a file cannot be written, or the compiler fails.
     """
     chosen = _checked_functions(functions)
     _require_exportable(model, chosen)
+    compiler = find_compiler("export: build") if build else ""
     prefix = _checked_name(model, name)
-    program, varies = Program(), _varies(model)
-    if varies:
-        program.add("laws", laws_buffers(model))
-    made: dict[str, Buffers] = {launch: LAUNCHES[launch](model) for launch in launches_of(model, chosen)}
-    for launch, w in made.items():
+    varies = _varies(model)
+    adjustment = adjustment_of(model, chosen, varies, parameters)
+    program = Program(adjusted=adjustment.arrays)
+    for launch, w in buffers_of_launches(model, chosen, varies).items():
         program.add(launch, w)
-    files = _files(model, program, chosen, prefix, varies)
+    files = _files(model, program, chosen, prefix, varies, adjustment)
     folder = Path(out)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / path, lambda stream, text=text: stream.write(text.encode("utf-8")))
-    return ExportedRobot(folder, prefix, chosen, tuple(files))
+    names = tuple(one.name for one in adjustment.parameters)
+    library = folder / f"lib{prefix}{suffix()}" if build else None
+    if library is not None:
+        sources_to_build = [folder / path for path in files if path.endswith(".cpp")]
+        build_library("export: build", compiler, folder, sources_to_build, library)
+    return ExportedRobot(folder, prefix, chosen, tuple(files), names, library)
 
 
 def _checked_functions(functions: Sequence[str]) -> tuple[str, ...]:
@@ -176,39 +194,32 @@ def coordinate_names(model: Model) -> tuple[list[str], list[str]]:
     return names(model.links.q_start, model.nq), names(model.links.v_start, model.nv)
 
 
-def _reserve(program: Program, kind: str, count: int) -> Place:
-    place = Place(program.size, kind, count, "")
-    program.size += -(-8 * max(count, 1) // 64) * 64
-    return place
-
-
-def _files(model: Model, program: Program, functions: tuple[str, ...], name: str, varies: bool) -> dict[str, str]:
+def _files(
+    model: Model, program: Program, functions: tuple[str, ...], name: str, varies: bool, adjustment: Adjustment
+) -> dict[str, str]:
     """Texts of all files, by path."""
     has, nq, nv, nu, rows = set(functions), model.nq, model.nv, model.nu, model.n_rows
     more: dict[str, Place] = {}
+    starts = [at for at, _, _ in quaternion_joints(model)]
+    tables, adjusted = {}, {}
+    for key, values in own_numbers(model, varies).items():
+        change = adjustment.arrays.get(f"own:{key}")
+        if change is None:
+            tables[key] = program.table(key, values)
+        else:
+            adjusted[key] = program.adjusted_table(key, values, change)
+    of_launches = program.size
     if "forward_dynamics_derivatives" in has:
         n, m = nv + rows, 2 * nv + nu
         for key, count in (("matrix", n * n), ("right", n * m), ("units", n)):
-            more[f"solve_{key}"] = _reserve(program, "double", count)
+            more[f"solve_{key}"] = program.reserve("double", count)
     if "equilibrium" in has:
-        more["equilibrium_kept"] = _reserve(program, "double", nq + rows)
+        more["equilibrium_kept"] = program.reserve("double", nq + rows)
     if "step" in has:
-        more["step_kept"] = _reserve(program, "double", nq + 4 * nv + 2 * rows + 6 * len(model.contacts.pair))
+        more["step_kept"] = program.reserve("double", nq + 4 * nv + 2 * rows + 6 * len(model.contacts.pair))
     for launch in program.launches:
         if f"{launch}_load" not in more and "load" not in program.launches[launch].places:
-            more[f"{launch}_load"] = _reserve(program, "double", 0)
-    starts = [at for at, _, _ in quaternion_joints(model)]
-    own = {
-        "default_configuration": start_configuration(model),
-        "neutral_configuration": model.neutral(),
-        "joint_gain": model.inputs.joint_gain,
-        "gain": model.channels.gain,
-        "spool_slack": model.spools.slack,
-        "spool_stiffness": model.spools.stiffness,
-        "loads": np.zeros(0) if varies else steady_loads(model),
-        "stage_ends": sdirk().ends,
-    }
-    constants = {key: np.append(np.ravel(values).astype(np.float64), 0.0) for key, values in own.items()}
+            more[f"{launch}_load"] = program.reserve("double", 0)
     n_loads = 6 * model.n_load_rows
     numbers: dict[str, Any] = {f"HAS_{function.upper()}": int(function in has) for function in FUNCTIONS}
     numbers["HAS_FORWARD_DYNAMICS"] = int("forward_dynamics" in program.launches)
@@ -228,23 +239,38 @@ def _files(model: Model, program: Program, functions: tuple[str, ...], name: str
         "int MOTION_Q[]": sources.integers(model.dofs.q[model.prescribed.dof]),
         "int SPOOL_CHANNEL[]": sources.integers(model.spools.channel),
         "int QUATERNION_AT[]": sources.integers(starts),
-        "double GRAVITY[]": "{" + ", ".join(repr(float(x)) for x in model.gravity) + "}",
         "const char* COORDINATE_NAMES[]": sources.strings(coordinate_names(model)[0]),
         "const char* VELOCITY_NAMES[]": sources.strings(coordinate_names(model)[1]),
         "const char* INPUT_NAMES[]": sources.strings(list(model.inputs.names)),
         "const char* INPUT_UNITS[]": sources.strings([unit_of_input(model, k) for k in range(nu)]),
         "const char* FRAME_NAMES[]": sources.strings(frame_names(model)),
     }
+    parts = functions
+    if adjustment.parameters:
+        tables_of_parameters(program, adjustment)
+        parts, listed = (*functions, "parameters"), adjustment.parameters
+        more["parameters"] = program.reserve("double", len(listed))
+        more["monomials"] = program.reserve("double", 2 * len(adjustment.monomials))
+        poses = sorted({one.pose for one in listed if one.pose >= 0})
+        numbers |= {"N_MONOMIALS": len(adjustment.monomials), "N_POSES": len(poses), "OF_LAUNCHES": of_launches}
+        numbers["N_ADJUSTED"] = sum(len(change.entries) for change in program.updates.values())
+        arrays |= {
+            "int POSE_AT[]": sources.integers(poses),
+            "const char* PARAMETER_NAMES[]": sources.strings([one.name for one in listed]),
+            "const char* PARAMETER_UNITS[]": sources.strings([one.unit for one in listed]),
+        }
     cells = {cell: k for k, cell in enumerate(program.functions)}
-    tables = {key: program.table(key, values) for key, values in constants.items()}
     renamed = {key: table.name for key, table in tables.items() if table.name != key}
     texts = {f"kernels/{launch}.cpp": sources.kernel_source(code) for launch, code in program.launches.items()}
     texts |= {f"functions/{k}.cpp": sources.function_source(k, program.functions[c]) for c, k in cells.items()}
     whole = sources.native("robot.cpp").replace("@SIZES@", _sizes(functions)).replace("@CALLS@", _calls(functions))
+    for key, place in adjusted.items():
+        whole = whole.replace(f"ROBOT({key})", f"adjusted(w, {place.offset})")
     for key, other in renamed.items():
         whole = whole.replace(f"ROBOT({key})", f"ROBOT({other})")
-    texts[f"{name}.cpp"] = sources.prefixed(sources.chosen(whole, functions), name)
-    texts[f"{name}.h"] = sources.prefixed(sources.chosen(_header(model, functions), functions), name)
+    texts[f"{name}.cpp"] = sources.prefixed(sources.chosen(whole, parts), name)
+    header = _header(model, functions, len(adjustment.parameters))
+    texts[f"{name}.h"] = sources.prefixed(sources.chosen(header, parts), name)
     texts["layout.h"] = sources.layout(program, numbers, arrays, more)
     texts["tables.h"] = sources.tables_header(name, program, cells)
     texts["tables.cpp"] = sources.tables_source(program, cells)
@@ -252,8 +278,8 @@ def _files(model: Model, program: Program, functions: tuple[str, ...], name: str
     texts |= sources.headers()
     texts["recorded.h"], known = recorded(model, functions, name)
     for file in ("CMakeLists.txt", "README.md", "test.c"):
-        parts = known if file == "test.c" else functions
-        texts[file] = sources.prefixed(_filled(sources.native(file), model, parts, name), name)
+        shown = known if file == "test.c" else functions
+        texts[file] = sources.prefixed(_filled(sources.native(file), model, shown, name), name)
     return texts
 
 
@@ -265,10 +291,11 @@ def _filled(text: str, model: Model, functions: tuple[str, ...], name: str) -> s
     return sources.chosen(text, functions)
 
 
-def _header(model: Model, functions: tuple[str, ...]) -> str:
+def _header(model: Model, functions: tuple[str, ...], n_parameters: int) -> str:
     title = f"{model.name}, exported by lissom {version('lissom')}."
     values = {"TITLE": title, "NQ": model.nq, "NV": model.nv, "NU": model.nu, "N_ROWS": model.n_rows}
     values |= {"N_FRAMES": len(frame_names(model)), "ENUMS": _enums(functions)}
+    values["N_PARAMETERS"] = n_parameters
     text = sources.native("robot.h")
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))
@@ -311,10 +338,3 @@ def _calls(functions: Iterable[str]) -> str:
                 before.append(argument.size)
         lines += [f"        case ROBOT_{name.upper()}:", f"            return robot_{name}({', '.join(given)});"]
     return "\n".join(lines)
-
-
-def unit_of_input(model: Model, k: int) -> str:
-    """Unit of an input that is a channel, such as a tension; empty for forces on joints."""
-    own = np.flatnonzero(model.channels.gain[:, k])
-    found = re.search(r"\[(.+)\]", model.channels.units[int(own[0])]) if len(own) else None
-    return found[1] if found else ""

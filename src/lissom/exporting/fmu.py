@@ -1,55 +1,49 @@
-"""Export of a robot as an FMU for co-simulation by FMI 3.0: a compiled library with a description of its variables."""
+"""Export of a robot as an FMU by FMI 3.0 or 2.0: a compiled library with a description of its variables."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import platform
-import shutil
-import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-from xml.etree import ElementTree as Xml
+from typing import Any
 
-from lissom.dynamics.start import start_configuration
+import numpy as np
+
+from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError
 from lissom.exporting import sources
-from lissom.exporting.export import coordinate_names, export, unit_of_input
-from lissom.exporting.functions import frame_names
+from lissom.exporting.building import build_library, find_compiler, machine, suffix, system
+from lissom.exporting.export import export
+from lissom.exporting.fmu_description import (
+    GROUP,
+    KINDS,
+    VERSIONS,
+    Fmu,
+    build_description,
+    model_description,
+)
+from lissom.exporting.parameters import Parameter, parameters_of
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot import checks
 
-_GROUP = 100_000  # value references of a kind of variables
-_KINDS = ("SELF", "U", "Q", "V", "A", "FRAMES")
-# Exponents of SI units in the units of inputs
-_UNITS = {
-    "s": {"s": 1},
-    "m": {"m": 1},
-    "N": {"kg": 1, "m": 1, "s": -2},
-    "Pa": {"kg": 1, "m": -1, "s": -2},
-    "N·m": {"kg": 1, "m": 2, "s": -2},
-}
+EXCHANGE, SIMULATION = "model_exchange", "co_simulation"
+_DIRECTIONS = ("forward_dynamics_derivatives", "jacobians")  # functions of directional derivatives
 
 
-class Variable(NamedTuple):
-    """A variable of the FMU: name, value reference, causality, variability, `initial` and start or None, and unit."""
-
-    name: str
-    reference: int
-    causality: str
-    variability: str
-    initial: str
-    start: float | None
-    unit: str
-
-
-def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | None = None) -> Path:
-    """Write a robot as an FMU for co-simulation by FMI 3.0, for Simulink, Modelica tools and others.
+def export_fmu(
+    model: Model,
+    out: str | Path,
+    *,
+    dt: float = 1e-3,
+    name: str | None = None,
+    version: str = "3.0",
+    kinds: Sequence[str] | None = None,
+    parameters: Sequence[str] | Mapping[str, str] = (),
+) -> Path:
+    """Write a robot as an FMU by FMI 3.0 or 2.0, for Simulink, Modelica tools and others.
 
     Inputs are those of the robot. Outputs are coordinates, velocities, accelerations and the positions of links and
     frames; the start of coordinates and velocities can be set. A compiler of this machine builds the library: the one
@@ -57,36 +51,46 @@ def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | N
 
     Args:
         out: file to write, such as `arm.fmu`.
-        dt: size of a step [s], the start of the parameter `step_size`. Communication steps are divided into steps of
-            this size.
+        dt: size of a step of co-simulation [s], the start of the parameter `step_size`. Communication steps are divided
+            into steps of this size.
         name: model identifier and prefix of the functions; None: the name of the robot, in lower case.
+        version: of the standard, "3.0" or "2.0".
+        kinds: "co_simulation", by implicit steps of the robot, and "model_exchange", whose states q and v the tool
+            integrates, with directional derivatives. None: both if the robot has both.
+        parameters: as of `export`; they are tunable parameters of the FMU.
     Returns:
         Path of the file.
     Raises:
-        ModelError: as of `export`, or there is no compiler. OSError: the compiler fails, or a file cannot be written.
+        ModelError: as of `export`, or there is no compiler, or the robot has no model exchange: loops and other
+            constraints, prescribed motions, contacts that stick, and spherical and free joints, by name. OSError: the
+            compiler fails, or a file cannot be written.
     """
     checks.number(dt, "dt", above=0.0)
-    compiler = os.environ.get("CXX") or shutil.which("clang++") or shutil.which("g++")
-    if not compiler:
-        raise ModelError("export_fmu: needs a C++ compiler (got no g++ and no clang++); install one, or name it by CXX")
+    checks.require(version in VERSIONS, "version", f"must be one of {', '.join(VERSIONS)}", version)
+    chosen = _checked_kinds(model, kinds)
+    compiler = find_compiler("export_fmu")
+    directions = _DIRECTIONS if EXCHANGE in chosen else ()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "sources"
-        made = export(model, folder, ("forward_dynamics", "frames", "step"), name=name)
+        made = export(model, folder, ("forward_dynamics", "frames", "step", *directions), name=name,
+                      parameters=parameters)  # fmt: skip
         texts = {path: (folder / path).read_bytes() for path in made.files}
         token = f"{{{hashlib.sha256(b''.join(texts[path] for path in sorted(texts))).hexdigest()[:32]}}}"
-        (folder / "fmu.h").write_text(_header(token, dt), encoding="utf-8")
-        text = sources.prefixed(sources.native("fmi3.cpp"), made.name)
-        (folder / "fmi3.cpp").write_text(text, encoding="utf-8")
+        listed = parameters_of(model, parameters)
+        fmu = Fmu(model, made.name, token, dt, version, EXCHANGE in chosen, SIMULATION in chosen, listed)
+        for path, text in fmu_sources(fmu).items():
+            (folder / path).write_text(text, encoding="utf-8")
         files = sorted(path for path in folder.rglob("*") if path.is_file())
-        library = Path(place) / f"{made.name}.so"
-        _compile(compiler, folder, [path for path in files if path.suffix == ".cpp"], library)
-        description = _description(model, made.name, token, dt)
+        library = Path(place) / f"{made.name}{suffix()}"
+        compiled = [path for path in files if path.suffix == ".cpp"]
+        build_library("export_fmu", compiler, folder, compiled, library, portable=True)
 
         def write(stream: Any) -> None:
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("modelDescription.xml", description)
-                archive.write(library, f"binaries/{_tuple()}/{made.name}.so")
-                archive.writestr("sources/buildDescription.xml", _build(made.name, folder, files))
+                archive.writestr("modelDescription.xml", model_description(fmu))
+                archive.write(library, f"binaries/{_platform(version)}/{library.name}")
+                if version == "3.0":
+                    archive.writestr("sources/buildDescription.xml", build_description(made.name, folder, files))
                 for path in files:
                     archive.write(path, f"sources/{path.relative_to(folder)}")
 
@@ -94,89 +98,61 @@ def export_fmu(model: Model, out: str | Path, *, dt: float = 1e-3, name: str | N
     return Path(out)
 
 
-def _tuple() -> str:
+def _checked_kinds(model: Model, kinds: Sequence[str] | None) -> tuple[str, ...]:
+    """The kinds of an FMU, of which the robot has all."""
+    why = _no_exchange(model)
+    if kinds is None:
+        return (SIMULATION,) if why else (SIMULATION, EXCHANGE)
+    listed = tuple(dict.fromkeys([kinds] if isinstance(kinds, str) else kinds))
+    known = bool(listed) and set(listed) <= {SIMULATION, EXCHANGE}
+    checks.require(known, "kinds", f"must be of {SIMULATION}, {EXCHANGE}", kinds)
+    if EXCHANGE in listed and why:
+        raise ModelError(
+            f"robot {model.name!r}: export_fmu: model exchange needs a state of free coordinates and velocities (got "
+            f"{why}); choose co_simulation, whose steps hold them"
+        )
+    return listed
+
+
+def _no_exchange(model: Model) -> str:
+    """The part of a robot whose state is not (q, v) in R^n; empty if there is none."""
+    if model.n_motions:
+        return f"prescribed motion {model.prescribed.names[0]!r}"
+    if model.n_rows:
+        return "loops or other constraints"
+    if model.contacts.sticks:
+        return "contacts that stick, whose anchors are states"
+    if model.nq != model.nv or quaternion_joints(model):
+        at = next(iter(quaternion_joints(model)))[1]
+        link = int(np.searchsorted(model.links.v_start, at, side="right")) - 1
+        return f"the spherical or free joint of link {model.links.names[link]!r}, whose quaternion has unit length"
+    return ""
+
+
+def _platform(version: str) -> str:
     """Name of the platform in an FMU."""
-    machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
-    system = {"linux": "linux", "darwin": "darwin", "windows": "windows"}.get(platform.system().lower(), "linux")
-    return f"{machine}-{system}"
+    if version == "3.0":
+        return f"{machine()}-{system()}"
+    bits = "64" if machine() in ("x86_64", "aarch64") else "32"
+    return {"linux": "linux", "darwin": "darwin", "windows": "win"}[system()] + bits
 
 
-def _compile(compiler: str, folder: Path, files: Sequence[Path], library: Path) -> None:
-    processor = ["-march=x86-64-v3"] if _tuple().startswith("x86_64") else []
-    command = [*compiler.split(), "-shared", *sources.compiler_flags(compiler), *processor]
-    command += [f"-I{folder}", f"-I{folder / 'warp'}"]
-    done = subprocess.run([*command, *map(str, files), "-o", str(library)], capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"export_fmu: {compiler} cannot compile the sources: {done.stderr[-500:]}")
+def fmu_sources(fmu: Fmu) -> dict[str, str]:
+    """Texts of the sources that an FMU has besides those of the robot, by path."""
+    main = f"fmi{fmu.version[0]}.cpp"
+    own = {path: sources.prefixed(sources.native(path), fmu.name) for path in ("component.h", main)}
+    return {"fmu.h": _header(fmu)} | own
 
 
-def _header(token: str, dt: float) -> str:
-    lines = ["// Constants of the FMU.", "#pragma once", "", f'#define TOKEN "{token}"', f"#define STEP_SIZE {dt!r}",
-             f"#define GROUP {_GROUP}u"]  # fmt: skip
-    lines += [f"enum group {{ {', '.join(f'OF_{kind}' for kind in _KINDS)} }};", ""]
+def _header(fmu: Fmu) -> str:
+    def numbers(values: Sequence[float]) -> str:
+        return "{" + ", ".join(map(repr, [*map(float, values), 0.0])) + "}"
+
+    parameters: tuple[Parameter, ...] = fmu.parameters
+    lines = ["// Constants of the FMU.", "#pragma once", "", f'#define TOKEN "{fmu.token}"',
+             f"#define STEP_SIZE {fmu.dt!r}", f"#define GROUP {GROUP}u", f"#define N_P {len(parameters)}",
+             f"#define HAS_MODEL_EXCHANGE {int(fmu.has_exchange)}"]  # fmt: skip
+    lines += [f"enum group {{ {', '.join(f'OF_{kind}' for kind in KINDS)} }};"]
+    lines += [f"constexpr double PARAMETERS[] = {numbers([one.value for one in parameters])};"]
+    lines += [f"[[maybe_unused]] constexpr double NOMINALS[] = {numbers(fmu.model.dofs.scale.tolist())};", ""]
     return "\n".join(lines)
-
-
-def _variables(model: Model, dt: float) -> Iterator[Variable]:
-    """All variables; their references are those of fmi3.cpp."""
-
-    def reference(kind: str, k: int) -> int:
-        return _GROUP * _KINDS.index(kind) + k
-
-    yield Variable("time", 0, "independent", "continuous", "", None, "s")
-    yield Variable("step_size", 1, "parameter", "tunable", "exact", dt, "s")
-    for k, name in enumerate(model.inputs.names):
-        yield Variable(f"u.{name}", reference("U", k), "input", "continuous", "", 0.0, unit_of_input(model, k))
-    q, names = start_configuration(model), coordinate_names(model)
-    for kind, group, starts in (("Q", names[0], q), ("V", names[1], [0.0] * model.nv)):
-        for k, (name, start) in enumerate(zip(group, starts)):
-            exact = reference(kind, k), "output", "continuous", "exact"
-            yield Variable(f"{kind.lower()}.{name}", *exact, float(start), "")
-    for k, name in enumerate(names[1]):
-        yield Variable(f"a.{name}", reference("A", k), "output", "continuous", "calculated", None, "")
-    for f, frame in enumerate(frame_names(model)):
-        for c, axis in enumerate("xyz"):
-            at = reference("FRAMES", 3 * f + c)
-            yield Variable(f"position.{frame}.{axis}", at, "output", "continuous", "calculated", None, "m")
-
-
-def _description(model: Model, name: str, token: str, dt: float) -> bytes:
-    """The file modelDescription.xml."""
-    root = Xml.Element("fmiModelDescription", fmiVersion="3.0", modelName=model.name, instantiationToken=token,
-                       generationTool=f"lissom {version('lissom')}", variableNamingConvention="flat")  # fmt: skip
-    Xml.SubElement(root, "CoSimulation", modelIdentifier=name, canHandleVariableCommunicationStepSize="true",
-                   canGetAndSetFMUState="true")  # fmt: skip
-    variables = list(_variables(model, dt))
-    units = Xml.SubElement(root, "UnitDefinitions")
-    for unit in dict.fromkeys(variable.unit for variable in variables if variable.unit in _UNITS):
-        powers = {key: str(power) for key, power in _UNITS[unit].items()}
-        Xml.SubElement(Xml.SubElement(units, "Unit", {"name": unit}), "BaseUnit", powers)
-    Xml.SubElement(root, "DefaultExperiment", startTime="0", stopTime="1", stepSize=repr(dt))
-    listed, structure = Xml.SubElement(root, "ModelVariables"), Xml.SubElement(root, "ModelStructure")
-    for one in variables:
-        given = {"name": one.name, "valueReference": str(one.reference), "causality": one.causality}
-        given |= {"variability": one.variability} | ({"initial": one.initial} if one.initial else {})
-        given |= {} if one.start is None else {"start": repr(one.start)}
-        given |= {"unit": one.unit} if one.unit in _UNITS else {}
-        Xml.SubElement(listed, "Float64", given)
-        if one.causality == "output":
-            Xml.SubElement(structure, "Output", valueReference=str(one.reference))
-    for one in variables:
-        if one.initial == "calculated":
-            Xml.SubElement(structure, "InitialUnknown", valueReference=str(one.reference))
-    Xml.indent(root)
-    return Xml.tostring(root, encoding="utf-8", xml_declaration=True)
-
-
-def _build(name: str, folder: Path, files: Sequence[Path]) -> bytes:
-    """The file buildDescription.xml, by which other tools compile the sources."""
-    root = Xml.Element("fmiBuildDescription", fmiVersion="3.0")
-    one = Xml.SubElement(root, "BuildConfiguration", modelIdentifier=name)
-    group = Xml.SubElement(one, "SourceFileSet", language="C++17")
-    for path in files:
-        if path.suffix == ".cpp":
-            Xml.SubElement(group, "SourceFile", name=str(path.relative_to(folder)))
-    for include in (".", "warp"):
-        Xml.SubElement(group, "IncludeDirectory", name=include)
-    Xml.indent(root)
-    return Xml.tostring(root, encoding="utf-8", xml_declaration=True)

@@ -14,7 +14,7 @@ functions have such cells too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
@@ -63,6 +63,29 @@ class Place(NamedTuple):
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Adjusted:
+    """How the entries of an array depend on parameters: sums of factors times monomials of the parameters.
+
+    Fields:
+        entries: entries of float64, counted in eight bytes from the begin of the array.
+        start: first term of each entry, and the number of all. monomial, factor: of each term.
+        base: the array at the export, if its flags differ from those of the model.
+    """
+
+    entries: np.ndarray
+    start: np.ndarray
+    monomial: np.ndarray
+    factor: np.ndarray
+    base: np.ndarray | None = None
+
+    @property
+    def key(self) -> bytes:
+        """The content."""
+        return b"".join(getattr(self, name).tobytes() for name in ("entries", "start", "monomial", "factor"))
+
+
+@final
 @dataclass
 class Launch:
     """A kernel with its arguments.
@@ -90,6 +113,7 @@ class Program:
     Fields:
         launches: by name. tables: constants, by type and content. size: bytes of the working memory.
         starts: arrays with other numbers than zero at the start. functions: code of users' functions, by cell.
+        adjusted: arrays that depend on parameters, by launch and path. updates: their places, each once.
     """
 
     launches: dict[str, Launch] = field(default_factory=dict)
@@ -97,17 +121,18 @@ class Program:
     size: int = 0
     starts: list[Place] = field(default_factory=list)
     functions: dict[int, str] = field(default_factory=dict)
+    adjusted: Mapping[str, Adjusted] = field(default_factory=dict)
+    updates: dict[int, Adjusted] = field(default_factory=dict)
+    _places: dict[tuple[str, bytes], Place] = field(default_factory=dict)
 
     def add(self, name: str, w: Buffers) -> Launch:
         """Add the launch of buffers, which have not run yet."""
-        kernel, inputs = w.arguments()
-        arguments = zip(argument_names(kernel), [*inputs, 0])
-        leaves = [leaf for label, value in arguments for leaf in _leaves(label, value, w.model, False)]
+        kernel, leaves = leaves_of(w)
         offsets = self._reserve([leaf.value for leaf in leaves if _is_array(leaf.value) and not leaf.is_constant])
         places: dict[int, Place] = {}
         statements = []
         for leaf in leaves:
-            statements += self._statements(leaf, offsets, places)
+            statements += self._statements(leaf, offsets, places, self.adjusted.get(f"{name}:{leaf.path}"))
         code = cleaned(generated_code(kernel.module))
         struct = re.findall(r"^struct (wp_args_\w+) \{", code, re.MULTILINE)
         function = re.findall(r"^static void (\w+_cpu_kernel_forward)\(", code, re.MULTILINE)
@@ -136,8 +161,27 @@ class Program:
             self.size += -(-(stop - first) // _ALIGNED) * _ALIGNED
         return found
 
-    def _statements(self, leaf: Leaf, offsets: list[tuple[int, int, int]], places: dict[int, Place]) -> Iterator[str]:
-        """Statements that set one argument."""
+    def reserve(self, kind: str, count: int) -> Place:
+        """An array of eight bytes an entry in the working memory."""
+        place = Place(self.size, kind, count, "")
+        self.size += -(-8 * max(count, 1) // _ALIGNED) * _ALIGNED
+        return place
+
+    def adjusted_table(self, path: str, array: Any, change: Adjusted) -> Place:
+        """The place in the working memory of a constant that depends on parameters. Equal ones share one."""
+        key = self.table(path, array, change.base).name, change.key
+        if key not in self._places:
+            values = array.numpy() if isinstance(array, wp.array) else array
+            place = self.reserve("double", -(-values.nbytes // 8))
+            self._places[key] = place = place._replace(start=key[0])
+            self.starts.append(place)
+            self.updates[place.offset] = change
+        return self._places[key]
+
+    def _statements(
+        self, leaf: Leaf, offsets: list[tuple[int, int, int]], places: dict[int, Place], change: Adjusted | None
+    ) -> Iterator[str]:
+        """Statements that set one argument. `change`: how its entries depend on parameters."""
         value, at = leaf.value, f"x.{leaf.path}"
         if not isinstance(value, wp.array):
             yield f"{at} = {_number(value)};"
@@ -147,21 +191,29 @@ class Program:
             size = wp.types.type_size_in_bytes(TermRows)
             begin, self.size = self.size, self.size + -(-size * value.size // _ALIGNED) * _ALIGNED
             yield f"terms({at}, memory + {begin}, {value.size});"
+        elif leaf.is_constant and change is not None:
+            place = self.adjusted_table(leaf.path, value, change)
+            yield f"working({at}, memory + {place.offset}, {_dimensions(value)});"
         elif leaf.is_constant:
             yield f"table({at}, ROBOT({self.table(leaf.path, value).name}), {_dimensions(value)});"
         else:
             offset = next(to + value.ptr - first for first, stop, to in offsets if first <= value.ptr < stop)
             if value.ptr not in places:
-                start = self.table(leaf.path, value).name if value.numpy().tobytes().strip(b"\0") else ""
+                is_set = value.numpy().tobytes().strip(b"\0")
+                base = None if change is None else change.base
+                start = self.table(leaf.path, value, base).name if is_set else ""
                 place = Place(offset, _type_of(value), _bytes(value) // _size_of(_type_of(value)), start)
                 places[value.ptr] = place
                 self.starts += [place] if start else []
+                if change is not None:
+                    self.updates[offset] = change
             yield f"working({at}, memory + {offset}, {_dimensions(value)});"
 
-    def table(self, path: str, array: Any) -> Table:
-        """The constant table of an array. Equal arrays share one."""
-        values = np.ascontiguousarray(array.numpy() if isinstance(array, wp.array) else array)
-        kind = _type_of(array) if isinstance(array, wp.array) else "double"
+    def table(self, path: str, array: Any, values: np.ndarray | None = None) -> Table:
+        """The constant table of an array, or of other values in its place. Equal arrays share one."""
+        own = array.numpy() if isinstance(array, wp.array) else array
+        values = np.ascontiguousarray(own if values is None else values)
+        kind = _type_of(array) if isinstance(array, wp.array) else _TYPES[values.dtype]
         key = kind, values.tobytes()
         if key not in self.tables:
             taken = {table.name for table in self.tables.values()}
@@ -169,6 +221,10 @@ class Program:
             name = next(x for x in (plain, *(f"{plain}_{k}" for k in range(2, 10**6))) if x not in taken)
             self.tables[key] = self._made(name, kind, values)
         return self.tables[key]
+
+    def own_table(self, name: str, values: np.ndarray) -> None:
+        """Add a constant table of numbers under a name of its own."""
+        self.tables[name, b""] = self._made(name, _TYPES[values.dtype], values)
 
     def _made(self, name: str, kind: str, values: np.ndarray) -> Table:
         if values.dtype.names:
@@ -190,6 +246,13 @@ class Leaf(NamedTuple):
     path: str
     value: Any
     is_constant: bool
+
+
+def leaves_of(w: Buffers) -> tuple[Any, list[Leaf]]:
+    """The kernel of buffers, and the arrays and numbers among its arguments."""
+    kernel, inputs = w.arguments()
+    arguments = zip(argument_names(kernel), [*inputs, 0])
+    return kernel, [leaf for label, value in arguments for leaf in _leaves(label, value, w.model, False)]
 
 
 def _leaves(path: str, value: Any, model: Model, is_constant: bool) -> Iterator[Leaf]:

@@ -89,6 +89,81 @@ int put(robot_workspace* w, place to, const double* from) {
     take(w, from, 1, count, count, to);
 }
 
+// Bind the kernels and fill the arrays that do not begin with zeros; all other arrays are zero.
+void begin(robot_workspace* w) {
+    for (int k = 0; k < N_LAUNCHES; ++k)
+        LAUNCHES[k].bind(w->arguments[k], w->working);
+    for (const start& one : STARTS)
+        if (one.from)
+            std::memcpy(w->working + one.offset, one.from, one.bytes);
+}
+
+//: parameters
+// An array that depends on parameters.
+[[maybe_unused]] double* adjusted(const robot_workspace* w, size_t offset) {
+    return reinterpret_cast<double*>(w->working + offset);
+}
+
+// Monomials of parameters.
+void put_monomials(const double* values, double* to) {
+    for (int k = 0; k < N_MONOMIALS; ++k) {
+        to[k] = 1.0;
+        for (int e = ROBOT(monomial_start)[k]; e < ROBOT(monomial_start)[k + 1]; ++e)
+            to[k] *= values[ROBOT(monomial_parameter)[e]];
+    }
+}
+
+// Numbers of the tables for the present parameters. Those that only depend on parameters with their default values keep
+// the numbers of the export.
+void adjust(robot_workspace* w) {
+    double *now = numbers(w, monomials), *before = now + N_MONOMIALS;
+    put_monomials(numbers(w, parameters), now);
+    put_monomials(ROBOT(parameter_default), before);
+    for (int k = 0; k < N_ADJUSTED; ++k) {
+        double sum = 0.0;
+        bool is_changed = false;
+        for (int e = ROBOT(adjusted_start)[k]; e < ROBOT(adjusted_start)[k + 1]; ++e) {
+            const int m = ROBOT(adjusted_monomial)[e];
+            sum += ROBOT(adjusted_factor)[e] * now[m];
+            is_changed = is_changed || now[m] != before[m];
+        }
+        if (is_changed)
+            reinterpret_cast<double*>(w->working)[ROBOT(adjusted_at)[k]] = sum;
+    }
+}
+
+// Replace a matrix (3, 3) in rows of four by the nearest rotation. Returns whether it was one to 1e-6.
+bool make_rotation(double* R) {
+    for (int pass = 0; pass < 4; ++pass) {
+        double square[3][3], error = 0.0;
+        for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < 3; ++j) {
+                square[i][j] = i == j ? -1.0 : 0.0;
+                for (int k = 0; k < 3; ++k)
+                    square[i][j] += R[4 * k + i] * R[4 * k + j];
+                error = std::fmax(error, std::fabs(square[i][j]));
+            }
+        if (!(error <= 1e-6))
+            return false;
+        if (error < 1e-15)
+            break;
+        double next[3][3];
+        for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < 3; ++j) {
+                next[i][j] = R[4 * i + j];
+                for (int k = 0; k < 3; ++k)
+                    next[i][j] -= 0.5 * R[4 * i + k] * square[k][j];
+            }
+        for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < 3; ++j)
+                R[4 * i + j] = next[i][j];
+    }
+    const double det = R[0] * (R[5] * R[10] - R[6] * R[9]) - R[1] * (R[4] * R[10] - R[6] * R[8]) +
+                       R[2] * (R[4] * R[9] - R[5] * R[8]);
+    return det > 0.0;
+}
+//: end
+
 // Run a launch. Returns the status of the kernel.
 [[maybe_unused]] int run(robot_workspace* w, int launch, place status) {
     *integers(w, status) = 0;
@@ -284,7 +359,7 @@ int newton(robot_workspace* w, double t, const double* u, double factor) {
     for (int k = 0; k < ROBOT_NU; ++k)
         numbers(w, equilibrium_u)[k] = u ? factor * u[k] : 0.0;
     for (int k = 0; k < 3; ++k)
-        numbers(w, equilibrium_gravity)[k] = factor * GRAVITY[k];
+        numbers(w, equilibrium_gravity)[k] = factor * ROBOT(gravity)[k];
     put_loads(w, t, equilibrium_load, factor);
     const double limits[] = {1e-10, 50.0, 1e-6, 1e-7};
     std::memcpy(numbers(w, equilibrium_numbers), limits, sizeof(limits));
@@ -337,7 +412,8 @@ const char* robot_status_text(int status) {
         case ROBOT_NO_STEP: return "Newton's method finds no step: take a smaller dt, smoother inputs or more damping";
         case ROBOT_NO_EQUILIBRIUM: return "Newton's method finds no equilibrium: start from another q";
         case ROBOT_OPEN: return "q leaves a loop or another constraint open: close it before";
-        case ROBOT_UNKNOWN: return "there is no function of this number";
+        case ROBOT_UNKNOWN: return "there is no function, name or parameter of this number";
+        case ROBOT_RANGE: return "a parameter is outside of its range, or a placement has no rotation";
         default: return "unknown status";
     }
 }
@@ -396,11 +472,11 @@ int robot_create(robot_workspace** made, void* memory, size_t size, int abi) {
     for (int k = 0; k < N_LAUNCHES; ++k) {
         w->arguments[k] = at;
         at += rounded(LAUNCHES[k].size());
-        LAUNCHES[k].bind(w->arguments[k], w->working);
     }
-    for (const start& one : STARTS)
-        if (one.from)
-            std::memcpy(w->working + one.offset, one.from, one.bytes);
+    begin(w);
+//: parameters
+    std::memcpy(numbers(w, parameters), ROBOT(parameter_default), sizeof(double) * ROBOT_N_PARAMETERS);
+//: end
     *made = w;
     return ROBOT_OK;
 }
@@ -418,6 +494,116 @@ int robot_copy(robot_workspace* to, const robot_workspace* from) {
     for (int k = 0; k < N_LAUNCHES; ++k)
         LAUNCHES[k].bind(to->arguments[k], to->working);
     to->now = from->now;
+    return ROBOT_OK;
+}
+
+//: step
+size_t robot_saved_size(void) {
+    return WORKING + sizeof(motion);
+}
+
+int robot_save(const robot_workspace* w, void* to, size_t size) {
+    if (!w || !to)
+        return ROBOT_NULL;
+    if (size != robot_saved_size())
+        return ROBOT_SIZE;
+    std::memcpy(to, w->working, WORKING);
+    std::memcpy(static_cast<char*>(to) + WORKING, &w->now, sizeof(motion));
+    return ROBOT_OK;
+}
+
+int robot_load(robot_workspace* w, const void* from, size_t size) {
+    if (!w || !from)
+        return ROBOT_NULL;
+    if (size != robot_saved_size())
+        return ROBOT_SIZE;
+    std::memcpy(w->working, from, WORKING);
+    std::memcpy(&w->now, static_cast<const char*>(from) + WORKING, sizeof(motion));
+    for (int k = 0; k < N_LAUNCHES; ++k)
+        LAUNCHES[k].bind(w->arguments[k], w->working);
+    return ROBOT_OK;
+}
+
+//: parameters
+const char* robot_parameter_name(int k) {
+    return k >= 0 && k < ROBOT_N_PARAMETERS ? PARAMETER_NAMES[k] : nullptr;
+}
+
+const char* robot_parameter_unit(int k) {
+    return k >= 0 && k < ROBOT_N_PARAMETERS ? PARAMETER_UNITS[k] : nullptr;
+}
+
+int robot_parameter_index(const char* name) {
+    for (int k = 0; name && k < ROBOT_N_PARAMETERS; ++k)
+        if (!std::strcmp(name, PARAMETER_NAMES[k]))
+            return k;
+    return -1;
+}
+
+int robot_parameter_range(int k, double* least, double* most) {
+    if (!least || !most)
+        return ROBOT_NULL;
+    if (k < 0 || k >= ROBOT_N_PARAMETERS)
+        return ROBOT_UNKNOWN;
+    *least = ROBOT(parameter_least)[k];
+    *most = ROBOT(parameter_most)[k];
+    return ROBOT_OK;
+}
+
+int robot_parameters(const robot_workspace* w, int first, int count, double* values) {
+    if (!w || !values)
+        return ROBOT_NULL;
+    if (first < 0 || count < 0 || first > ROBOT_N_PARAMETERS - count)
+        return ROBOT_UNKNOWN;
+    std::memcpy(values, numbers(w, parameters) + first, sizeof(double) * size_t(count));
+    return ROBOT_OK;
+}
+
+int robot_set_parameters(robot_workspace* w, int first, int count, const double* values) {
+    if (!w || !values)
+        return ROBOT_NULL;
+    if (first < 0 || count < 0 || first > ROBOT_N_PARAMETERS - count)
+        return ROBOT_UNKNOWN;
+    if (!is_finite(values, count))
+        return ROBOT_NOT_FINITE;
+    double next[ROBOT_N_PARAMETERS];
+    std::memcpy(next, numbers(w, parameters), sizeof(next));
+    std::memcpy(next + first, values, sizeof(double) * size_t(count));
+    for (int k = first; k < first + count; ++k)
+        if (next[k] < ROBOT(parameter_least)[k] || next[k] > ROBOT(parameter_most)[k])
+            return ROBOT_RANGE;
+    for (int k = 0; k < N_POSES; ++k)
+        if (first < POSE_AT[k] + 12 && first + count > POSE_AT[k] && !make_rotation(next + POSE_AT[k]))
+            return ROBOT_RANGE;
+    std::memcpy(numbers(w, parameters), next, sizeof(next));
+#if HAS_STEP
+    double* kept = numbers(w, step_kept);
+    for (int k = 0; k < N_STATE; ++k) {
+        take(w, STATE[k], STATE[k].count, kept);
+        kept += STATE[k].count;
+    }
+#endif
+    // What kernels have kept of the last calls belongs to other tables.
+    std::memset(w->working, 0, OF_LAUNCHES);
+    begin(w);
+    adjust(w);
+#if HAS_STEP
+    kept = numbers(w, step_kept);
+    for (int k = 0; k < N_STATE; ++k) {
+        std::memcpy(numbers(w, STATE[k]), kept, sizeof(double) * size_t(STATE[k].count));
+        kept += STATE[k].count;
+    }
+#if ROBOT_N_ROWS
+    if (w->now.started) {
+        int status = accelerations(w, w->now.t, numbers(w, step_q), numbers(w, step_v), nullptr);
+        for (int r = 0; !status && r < ROBOT_N_ROWS; ++r)
+            if (!(std::fabs(numbers(w, forward_dynamics_gap)[r]) <= 1e-6))
+                status = ROBOT_OPEN;
+        if (status)
+            w->now.started = 0;
+    }
+#endif
+#endif
     return ROBOT_OK;
 }
 

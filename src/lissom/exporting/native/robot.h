@@ -52,7 +52,8 @@ enum {
     ROBOT_NO_STEP = -5,        /* Newton's method finds no step, also in 4096 parts; the state stays as it was */
     ROBOT_NO_EQUILIBRIUM = -6, /* Newton's method finds no equilibrium */
     ROBOT_OPEN = -7,           /* q leaves a loop or another constraint open by more than 1e-6 */
-    ROBOT_UNKNOWN = -8         /* there is no function of this number */
+    ROBOT_UNKNOWN = -8,        /* there is no function or parameter of this number */
+    ROBOT_RANGE = -9           /* a parameter is outside of its range, or a placement has no rotation */
 };
 
 /* Working memory of one robot. */
@@ -86,6 +87,33 @@ ROBOT_API void robot_destroy(robot_workspace* w);
 
 /* Copy the state of a motion, with all that its next steps depend on, to another workspace. */
 ROBOT_API int robot_copy(robot_workspace* to, const robot_workspace* from);
+
+/*: parameters */
+/* Values of the robot that may change. Each workspace has its own; they begin with the values of the export. */
+#define ROBOT_N_PARAMETERS @N_PARAMETERS@
+
+/* Name and unit of a parameter; NULL outside 0..n-1. The number of a parameter by its name; -1 for an unknown one. */
+ROBOT_API const char* robot_parameter_name(int k);
+ROBOT_API const char* robot_parameter_unit(int k);
+ROBOT_API int robot_parameter_index(const char* name);
+
+/* The range of a parameter, whose ends belong to it; infinite if there are none. */
+ROBOT_API int robot_parameter_range(int k, double* least, double* most);
+
+/* Present values of `count` parameters from `first` on. */
+ROBOT_API int robot_parameters(const robot_workspace* w, int first, int count, double* values);
+
+/* Set `count` parameters from `first` on. The twelve numbers of a placement, the first three rows of its matrix, must be
+   set at once; their rotation must be orthonormal to 1e-6. A motion goes on from its state; one whose loops have opened
+   needs robot_start(). After an error all values are as before. */
+ROBOT_API int robot_set_parameters(robot_workspace* w, int first, int count, const double* values);
+
+/*: step */
+/* Save the state of a motion, with all that its next steps depend on, as robot_saved_size() bytes, and load it into a
+   workspace of this library, in this or another process. */
+ROBOT_API size_t robot_saved_size(void);
+ROBOT_API int robot_save(const robot_workspace* w, void* to, size_t size);
+ROBOT_API int robot_load(robot_workspace* w, const void* from, size_t size);
 
 /*: forward_dynamics */
 /* Accelerations a (nv) at time t that inputs u (nu) produce at q (nq), v (nv). u may be NULL for zero. */
