@@ -208,6 +208,7 @@ _PUBLIC = {
     "exporting.export": ("ExportedRobot", "export"),
     "exporting.fmu": ("export_fmu",),
     "viewing.render": ("render",),
+    "viewing.branch_plot": ("plot_branch",),
     "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
 }

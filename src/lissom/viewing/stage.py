@@ -21,7 +21,8 @@ from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geom
 
 COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 155, 166), "shape": (112, 140, 173)}
 COLORS["plane"] = (196, 205, 216)
-_WATER, _TIE = (70, 140, 200), (150, 155, 166)
+_WATER, _TIE, _CHAMBER = (70, 140, 200), (150, 155, 166), (204, 121, 167)
+_INSIDE = ("tendon", "chamber")  # kinds of lines inside bodies
 _LONGEST, _HEAD = 0.35, 0.05  # sizes of an arrow and of its head, relative to the size of the robot
 _AWAY = (0.9, -1.85, 0.65)  # from the robot to the camera, relative to its size
 _SOLID, _TRANSLUCENT = 1.0, 0.45
@@ -50,7 +51,7 @@ class Stage:
         middle, half = 0.5 * (low + high), self.size
         self.low, self.high = middle - 1.2 * half, middle + 1.2 * half
         self.around = contact_geometry(model, q, self.low, self.high)
-        self.opacity = self.own_opacity = _TRANSLUCENT if self.geometry.of("tendon") else _SOLID
+        self.opacity = self.own_opacity = _TRANSLUCENT if any(map(self.geometry.of, _INSIDE)) else _SOLID
         self.bodies = [_Surface(self.scene, f"/robot/{k} {m.name}", self.geometry, m, self.opacity)
                        for k, m in enumerate(self.geometry.meshes)]  # fmt: skip
         self.shapes = [_Surface(self.scene, f"/surroundings/{k} {m.name}", self.around, m, 0.35)
@@ -83,6 +84,8 @@ class Stage:
             color, thick = _TIE, 0.006 * self.size
             if line.kind == "tendon":
                 color, thick = _bytes(PALETTE[tendons.index(line.name) % len(PALETTE)]), 0.007 * self.size
+            elif line.kind == "chamber":
+                color, thick = _CHAMBER, 2.0 * float(line.radius.mean())
             elif line.kind in ("spring", "loop"):
                 color = _bytes(PALETTE[3])
             handle = self.scene.add_line_segments(
@@ -165,7 +168,7 @@ class Stage:
         if self.water is not None:
             self.water.visible = "surroundings" not in names
         for line, handle in self.lines:
-            handle.visible = line.kind != "tendon" or "tendons" not in names
+            handle.visible = line.kind not in _INSIDE or "tendons" not in names
         for name, handle in self.frames.items():
             handle.visible = "frames" not in names and name in self.model.frames
         if "forces" in names:
