@@ -20,18 +20,22 @@ from lissom.errors import ModelError
 from lissom.portable import optional
 from lissom.robot.robot import Robot
 from lissom.studio.document import RobotDocument, robot_files, templates
+from lissom.studio.drawings import modes_drawing, rods_of, section_drawing
 from lissom.studio.forms import ONE_OF, Kind, document_form, form_of, part_kind, sections
+from lissom.studio.placing import Handle, is_placed, pose_of
 from lissom.studio.python_text import python_of
 from lissom.studio.session import Result, StudioSession, call_of, summary
 from lissom.studio.values import blank
 from lissom.studio.widgets import WORLD, PartForm
 from lissom.viewing.session import Session
+from lissom.viewing.stage import quaternion
 from lissom.viewing.viewer import LOOPBACK, Viewer, names_of_machine, refusal
 
 PAGE_PORT = 8090
 _POLL = 0.15  # between two looks at the session [s]
 _RECONNECT = 60.0  # time for which a page waits for a busy machine before it is loaded again [s]
 _SLOW = 1.5  # building time after which the page says what takes long [s]
+_MOST_DRAWN = 4  # sections of one tendon
 _OPEN_LINKS = 150  # number of links up to which the tree is open at first
 _ROBOT = "robot"  # the first node of the tree
 _ICONS = {"links": "hub", "frames": "my_location", "actuators": "bolt", "couplings": "call_merge",
@@ -173,11 +177,16 @@ class Studio:
         self.viewer = Viewer(nothing.build(), None, None, None, host, port, hosts)
         self.session = StudioSession(document, self.show)
         self.selected: list[str | int] = []  # by the last page, with which a new one begins
+        self.placing: list[str | int] = []  # the part that has a handle in the scene
+        self._handle: Any = None
         self._size = 0.0
 
     def show(self, view: Session) -> None:
         """Show a session in the scene. The camera moves if the robot is of another size."""
+        self._handle = None  # the scene is cleared
         self.viewer.take(view)
+        if self.placing:
+            self.viewer.do(self._show_handle)
         size = self.viewer.stage.size
         if view.model.n_nodes and not 0.7 < size / (self._size or 1e-9) < 1.4:
             self._size = size
@@ -186,6 +195,42 @@ class Studio:
     def look(self, away: Sequence[float] | None = None) -> None:
         """Turn all cameras to the whole robot, from a direction or from the direction of the start."""
         self.viewer.do(lambda: self.viewer.stage.look(self.viewer.server, away))
+
+    def place(self, keys: Sequence[str | int]) -> None:
+        """Give a part of the document a handle in the scene, by which the mouse moves and turns it; nothing ends
+        this."""
+        self.placing = list(keys)
+        self.viewer.do(self._show_handle)
+
+    def _show_handle(self) -> None:
+        """Show the handle of the part that is placed. Its new placement is one edit of the file, when it is let go."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+        view, keys = self.session.view, self.placing
+        name = str(self.document.value([*keys, "name"])) if keys else ""
+        is_current = view is not None and view.model is self.session.model
+        if view is None or not keys or not is_current or not is_placed(view.model, str(keys[0]), name):
+            return
+        part = Handle(view.model, view.q, str(keys[0]), name)
+        turn = quaternion(part.pose[:3, :3])
+        self._handle = self.viewer.server.scene.add_transform_controls(
+            "/handle", 0.35 * self.viewer.stage.size, depth_test=False, position=part.pose[:3, 3], wxyz=turn
+        )
+
+        def moved(event: Any) -> None:
+            if event.phase == "end":
+                self.take_placement(keys, part, pose_of(event.target.position, event.target.wxyz))
+
+        self._handle.on_update(moved)
+
+    def take_placement(self, keys: Sequence[str | int], part: Handle, pose: np.ndarray) -> None:
+        """Write the placement of a part at a pose (4, 4) in the world into the file; an error is noted."""
+        there = [*keys, "placement"]
+        try:
+            self.document.put(there, part.moved(pose, self.viewer.stage.size, self.document.value(there)))
+        except ModelError as error:
+            self.session.note = str(error)
 
     def stop(self) -> None:
         """End the threads and the viewer."""
@@ -205,6 +250,8 @@ class Page:
         self.form = PartForm(self.document, self._tell, self._show_form)
         self._tree_text, self._built, self._shown_calls, self._noted, self._run_inputs = "", None, "", "", ()
         self._texts: list[Any] = []
+        self.drawings: Any = None
+        self.modes: Any = None
         ui.add_css(_STYLE)
         ui.colors(primary="#2f5d8a", negative="#b3402a", positive="#3f7d58")
         self._header()
@@ -438,7 +485,10 @@ class Page:
         from nicegui import ui
 
         self.part.clear()
+        self.drawings, self.modes = None, None
         self.studio.selected = self.selected
+        if self.studio.placing and self.studio.placing != self.selected:
+            self.studio.place([])
         self.form.version = self.document.version
         with self.part:
             if not self.document.is_readable:
@@ -476,12 +526,55 @@ class Page:
         else:
             kind = part_kind(section)
             self._title(_name(value), sections()[section])
+            self._place_button(section, _name(value))
+            if section == "actuators" or _is_rod(value):
+                from nicegui import ui
+
+                self.drawings = ui.html("", sanitize=False).classes("w-full").props("data-place=section")
         self.form.show(kind, self.selected)
+        if _is_rod(value):
+            from nicegui import ui
+
+            with ui.expansion("modes of the basis").props("dense dense-toggle").classes("w-full nested"):
+                self.modes = ui.html("", sanitize=False).classes("w-full").props("data-place=modes")
+        self._show_drawings()
         form = form_of(kind, value)
         if form is not None and form.help:
             from nicegui import ui
 
             ui.label(form.help).classes("text-caption text-grey-7 q-pt-md")
+
+    def _place_button(self, section: str, name: str) -> None:
+        """A button that gives the part a handle in the scene."""
+        from nicegui import ui
+
+        model = self.session.model
+        if model is None or not is_placed(model, section, name):
+            return
+        is_on = self.studio.placing == self.selected
+        button = ui.button("let go" if is_on else "move in the scene", icon="open_with").props(
+            "flat dense no-caps size=sm data-place=place"
+        )
+        button.tooltip("drag its arrows and rings in the scene; the file gets the placement when you let go")
+
+        def toggle() -> None:
+            self._do(lambda: self.studio.place([] if is_on else self.selected))
+            self._show_form()
+
+        button.on_click(toggle)
+
+    def _show_drawings(self) -> None:
+        """Draw the section and the modes of the part that is selected, of the last good robot."""
+        model = self.session.model
+        if model is None or (self.drawings is None and self.modes is None):
+            return
+        name = _name(self.document.value(self.selected))
+        links, marked = ([name], "") if self.selected[0] == "links" else (rods_of(model, name), name)
+        known = [link for link in links if link in model.links.names]
+        if self.drawings is not None:
+            self.drawings.set_content("".join(section_drawing(model, link, marked) for link in known[:_MOST_DRAWN]))
+        if self.modes is not None:
+            self.modes.set_content("".join(modes_drawing(model, link) for link in known))
 
     def _title(self, name: str, word: str) -> None:
         from nicegui import ui
@@ -767,6 +860,7 @@ class Page:
             self._built = built
             self._show_tree()
             self.form.show_faults(built.faults)
+            self._show_drawings()
             self._show_mistakes()
             self._show_inputs()
             self._show_python()
@@ -838,6 +932,11 @@ class Page:
                 with line:
                     ui.icon("error" if color == "negative" else "warning", color=color, size="xs").classes("q-pt-xs")
                     ui.label(f"line {fault.line}: {fault.text}").classes("text-caption col")
+
+
+def _is_rod(item: Any) -> bool:
+    body = item.get("body") if isinstance(item, dict) else None
+    return isinstance(body, dict) and body.get("type") == "Rod"
 
 
 def _name(item: Any) -> str:
