@@ -9,9 +9,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import lissom as ls
+from lissom.stepping.statistics import Statistics
 from lissom.studio.document import RobotDocument
 from lissom.studio.page import Studio, _free_port
 from lissom.studio.placing import Handle, is_placed, pose_of
+from lissom.studio.session import Result
+from lissom.viewing.geometry import robot_geometry
 
 TEXT = """\
 name: arm
@@ -117,3 +120,28 @@ def test_a_drag_is_one_edit_of_the_file(studio):
     assert studio.document.text == TEXT
     studio.place([])
     assert studio._handle is None
+
+
+def test_ghosts_move_with_the_time_of_what_is_shown(studio):
+    """A ghost has the bodies of its robot where they are at the time that is shown, and goes when it is toggled."""
+    model = studio.session.model
+    t = np.linspace(0.0, 1.0, 11)
+    q = np.outer(t, Q)
+    shape = (len(t), model.nv)
+    motion = ls.Trajectory(t, q, np.zeros(shape), np.zeros(shape), np.zeros((len(t), 0)),
+                           np.zeros((len(t), 0)), np.zeros((len(t), 0)), Statistics("none", 1, 0, 0, 0.0))  # fmt: skip
+    studio.session.results["swing"] = Result("swing", "motion", model, motion, "", 0.0)
+    studio.session.toggle_ghost("swing")
+    (ghost,) = studio.viewer.stage.ghosts
+    geometry = robot_geometry(model)
+
+    def shown(time):
+        ghost.show(time)
+        return [np.array(handle.vertices) for handle in ghost._handles]
+
+    for time in (0.0, 0.55, 1.0, 2.0):
+        points = geometry.points(Q * min(time, 1.0))
+        for found, mesh in zip(studio.viewer.do(lambda time=time: shown(time)), geometry.meshes):
+            np.testing.assert_allclose(found, points[mesh.rows], atol=1e-6)
+    studio.session.toggle_ghost("swing")
+    assert studio.viewer.stage.ghosts == []

@@ -24,7 +24,8 @@ from lissom.studio.drawings import modes_drawing, rods_of, section_drawing
 from lissom.studio.forms import ONE_OF, Kind, document_form, form_of, part_kind, sections
 from lissom.studio.placing import Handle, is_placed, pose_of
 from lissom.studio.python_text import python_of
-from lissom.studio.session import Result, StudioSession, call_of, summary
+from lissom.studio.run_tab import RunTab
+from lissom.studio.session import StudioSession, call_of
 from lissom.studio.values import blank
 from lissom.studio.widgets import WORLD, PartForm
 from lissom.viewing.session import Session
@@ -185,6 +186,10 @@ class Studio:
         """Show a session in the scene. The camera moves if the robot is of another size."""
         self._handle = None  # the scene is cleared
         self.viewer.take(view)
+        session = getattr(self, "session", None)  # which calls this while it is made
+        ghosts = session.ghost_motions() if session is not None else []
+        if ghosts:
+            self.viewer.do(lambda: self.viewer.stage.show_ghosts(ghosts, view.t))
         if self.placing:
             self.viewer.do(self._show_handle)
         size = self.viewer.stage.size
@@ -248,8 +253,7 @@ class Page:
         self.studio, self.document, self.session = made, made.document, made.session
         self.selected: list[str | int] = []
         self.form = PartForm(self.document, self._tell, self._show_form)
-        self._tree_text, self._built, self._shown_calls, self._noted, self._run_inputs = "", None, "", "", ()
-        self._texts: list[Any] = []
+        self._tree_text, self._built = "", None
         self.drawings: Any = None
         self.modes: Any = None
         ui.add_css(_STYLE)
@@ -348,7 +352,7 @@ class Page:
                 with ui.tab_panel(build).classes("q-pa-none h-full column no-wrap"):
                     self._build_tab()
                 with ui.tab_panel(run).classes("q-pa-sm h-full"):
-                    self._run_tab()
+                    self.run = RunTab(self.session, self._do, self._tell)
                 with ui.tab_panel(text).classes("q-pa-none h-full"):
                     self._file_tab()
                 with ui.tab_panel(python).classes("q-pa-sm h-full"):
@@ -682,144 +686,6 @@ class Page:
             elif event.key in ("y", "Z"):
                 self.document.redo()
 
-    # -- run ----------------------------------------------------------------------------------------------------------
-
-    def _run_tab(self) -> None:
-        from nicegui import ui
-
-        with ui.scroll_area().classes("w-full h-full"), ui.column().classes("w-full gap-2"):
-            ui.label("Inputs: numbers, or expressions of t such as 5*sin(2*pi*t)").classes("text-caption text-grey-7")
-            self.inputs = ui.column().classes("w-full gap-1")
-            with ui.row().classes("w-full items-center gap-2 no-wrap"):
-                ui.button("Statics", icon="anchor", on_click=self._statics).props("no-caps dense").classes(
-                    "q-px-sm"
-                ).props("data-place=statics").tooltip("the equilibrium under these inputs (at t = 0)")
-                ui.button("Modes", icon="graphic_eq", on_click=self._modes).props("no-caps dense outline").classes(
-                    "q-px-sm"
-                ).tooltip("natural frequencies about the equilibrium")
-            with ui.row().classes("w-full items-center gap-2 no-wrap"):
-                self.duration = (
-                    ui.number(value=2.0, min=1e-3, prefix="for", suffix="s").props("dense outlined").style("width: 8em")
-                )
-                self.begin = ui.select({True: "from rest", False: "as drawn"}, value=True).props("dense outlined")
-                self.begin.tooltip(
-                    "start at the equilibrium under the inputs at t = 0, or in the shape of the description"
-                )
-                ui.button("Motion", icon="play_arrow", on_click=self._motion).props("no-caps dense").classes(
-                    "q-px-sm"
-                ).props("data-place=motion")
-            self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback")
-            self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props("no-caps dense flat")
-            self.note = ui.label("").classes("text-caption whitespace-pre-wrap")
-            with ui.row().classes("w-full items-center justify-between"):
-                ui.label("Results").classes("text-subtitle2")
-                ui.button("Back to the robot", icon="undo", on_click=lambda: self._do(self.session.back)).props(
-                    "flat dense no-caps size=sm"
-                )
-            self.results = ui.column().classes("w-full gap-1")
-            ui.label("Calls of the library").classes("text-subtitle2 q-pt-sm")
-            self.calls = ui.label("").classes("calls")
-
-    def _show_inputs(self) -> None:
-        """One line for each input of the robot."""
-        from nicegui import ui
-
-        model = self.session.model
-        sliders = () if model is None or self.session.view is None else tuple(
-            (one.name, one.unit) for one in self.session.view.inputs)  # fmt: skip
-        if sliders == self._run_inputs and self._texts:
-            return
-        known = {name: line.value for (name, _), line in zip(self._run_inputs, self._texts)}
-        self._run_inputs = sliders
-        self.inputs.clear()
-        self._texts = []
-        with self.inputs:
-            for name, unit in sliders:
-                with ui.row().classes("w-full no-wrap items-center gap-2"):
-                    ui.label(name).classes("text-body2").style("width: 34%")
-                    line = ui.input(value=known.get(name, ""), placeholder="0").props(f'dense outlined suffix="{unit}"')
-                    self._texts.append(line.classes("col").props(f'data-place="input-{name}"'))
-            if not sliders:
-                ui.label("this robot has no inputs").classes("text-caption text-grey-7")
-            else:
-                ui.button("take the values of the scene's sliders", on_click=self._take_sliders).props(
-                    "flat dense no-caps size=sm"
-                )
-
-    def _take_sliders(self) -> None:
-        view = self.session.view
-        if view is not None:
-            for line, value in zip(self._texts, view.u.tolist()):
-                line.value = f"{value:.6g}"
-
-    def _start_inputs(self) -> list[float]:
-        """The inputs at t = 0."""
-        from lissom.studio.session import inputs_of
-
-        found = inputs_of([line.value or "0" for line in self._texts])
-        return found if isinstance(found, list) else np.asarray(found(0.0), dtype=np.float64).tolist()
-
-    def _free(self, stem: str) -> str:
-        k = 1
-        while f"{stem} {k}" in self.session.results:
-            k += 1
-        return f"{stem} {k}"
-
-    def _begun(self, started: Any) -> None:
-        if started is False:
-            self._tell("another computation is running; stop it first")
-
-    def _statics(self) -> None:
-        self._begun(self._do(lambda: self.session.solve_statics(self._free("statics"), self._start_inputs())))
-
-    def _modes(self) -> None:
-        self._begun(self._do(lambda: self.session.find_modes(self._free("modes"), self._start_inputs())))
-
-    def _motion(self) -> None:
-        texts = [line.value or "0" for line in self._texts]
-        self._begun(self._do(lambda: self.session.simulate(
-            self._free("motion"), float(self.duration.value or 0.0), texts, bool(self.begin.value))))  # fmt: skip
-
-    def _show_results(self) -> None:
-        from nicegui import ui
-
-        self.results.clear()
-        with self.results:
-            for result in reversed(list(self.session.results.values())):
-                with ui.card().props("flat bordered").classes("w-full q-pa-xs gap-0"):
-                    self._show_result(result)
-
-    def _show_result(self, result: Result) -> None:
-        from nicegui import ui
-
-        small = "flat dense no-caps size=sm"
-        with ui.row().classes("w-full items-center gap-1 no-wrap"):
-            with ui.column().classes("col gap-0"):
-                ui.label(result.name).classes("text-body2 text-weight-medium")
-                ui.label(summary(result)).classes("text-caption text-grey-8")
-            ui.button(
-                icon="visibility", on_click=lambda: self._do(lambda: self.session.show_result(result.name))
-            ).props(small).tooltip("show it in the scene")
-            endings = ("npz", "csv", "mat", "png") if result.kind == "motion" else ("png",)
-            saver = ui.button(icon="save_alt").props(small).tooltip("write a file beside the robot")
-            with saver, ui.menu().props("auto-close"):
-                for ending in endings:
-                    ui.menu_item(f".{ending}", on_click=partial(self._store, result.name, ending))
-            ui.button(icon="delete_outline", on_click=lambda: self._drop(result.name)).props(small).tooltip("forget it")
-        if result.kind == "modes":
-            with ui.row().classes("gap-1"):
-                for k, omega in enumerate(result.value.frequencies[:12]):
-                    hertz = ui.button(f"{omega / (2 * np.pi):.3g} Hz").props("outline dense no-caps size=sm")
-                    hertz.on_click(partial(self._do, partial(self.session.show_result, result.name, k)))
-
-    def _store(self, name: str, ending: str) -> None:
-        path = self._do(lambda: self.session.store(name, ending))
-        if path is not None:
-            self._tell(f"wrote {path}", good=True)
-
-    def _drop(self, name: str) -> None:
-        self.session.results.pop(name, None)
-
     # -- the file and the script --------------------------------------------------------------------------------------
 
     def _file_tab(self) -> None:
@@ -862,31 +728,15 @@ class Page:
             self.form.show_faults(built.faults)
             self._show_drawings()
             self._show_mistakes()
-            self._show_inputs()
+            self.run.show_inputs()
             self._show_python()
         if self._editor_text != document.text and self.editor.value == self._editor_text:
             self._editor_text = document.text
             self.editor.set_value(document.text)
         self._show_header()
-        calls = "\n".join(session.calls)
-        if calls != self._shown_calls:
-            self._shown_calls = calls
-            self.calls.set_text(calls)
         last = call_of(session.view) if session.view is not None and session.view.mode != "replay" else ""
         self.call.set_text(last or (session.calls[-1] if session.calls else ""))
-        run = session.run
-        self.progress.set_visibility(run is not None)
-        self.stopper.set_visibility(run is not None)
-        if run is not None:
-            self.progress.set_value(run.done or 0.0)
-            self.progress.props(remove="indeterminate") if run.done is not None else self.progress.props(
-                "indeterminate"
-            )
-        noted = f"{session.note}|{','.join(session.results)}"
-        if noted != self._noted:
-            self._noted = noted
-            self.note.set_text(session.note)
-            self._show_results()
+        self.run.poll()
 
     def _show_header(self) -> None:
         document, session = self.document, self.session
