@@ -224,10 +224,9 @@ def test_results_are_compared_on_the_page(served, user):
     user.says("motion 1: motion of 2 s", 120)
     user.press("draw-left")
     area = "document.querySelector('[data-place=curve]')"
-    x, y, _ = user.until(lambda: user.where(area), "the area is there")
-    time.sleep(0.6)
-    x, y, wide = user.where(area)
+    wide = user.until(lambda: (found := user.where(area)) and found[2] > 400 and found[2], "the area is open")
     user.fill("curve-high", "4")
+    x, y, _ = user.where(area)
     user.drag((x - 0.45 * wide, y + 80), (x + 0.45 * wide, y - 80), steps=12)
     time.sleep(0.5)
     user.press("take-curve")
