@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 from viewing.browser import Browser
 
@@ -161,3 +162,42 @@ class User(Browser):
         x, y, _ = self.where(find)
         self.click(x, y)
         time.sleep(0.6)
+
+    def open_more(self):
+        """Open the fields of a long form that are hidden at first."""
+        find = ("[...document.querySelectorAll('.nested .q-item')].filter(e => /^[0-9]+ more/.test(e.innerText.trim()))"
+                ".shift()")  # fmt: skip
+        self.until(lambda: self.where(find), "there are more fields", 20)
+        time.sleep(0.3)
+        x, y, _ = self.where(find)
+        self.click(x, y)
+        time.sleep(0.8)
+
+    def tick(self, place, *words):
+        """Take or drop entries of a list of several."""
+        self.press(place)
+        for word in words:
+            self.item(word)
+        self.key("Escape", 27)
+        time.sleep(0.3)
+
+    def see(self, folder, name):
+        """Keep a picture of the page."""
+        time.sleep(0.5)
+        self.picture(folder / f"{name}.png")
+
+
+def started(folder, size=(1280, 860)):
+    """A studio of a new file in a folder, and a user in front of its page."""
+    served = Served(folder / "robot.yaml")
+    end = time.monotonic() + 60.0
+    while time.monotonic() < end:
+        try:
+            urllib.request.urlopen(served.url, timeout=2)
+            break
+        except OSError:
+            time.sleep(0.3)
+    user = User(folder / "browser", size, 120.0)
+    user.open(served.url)
+    user.says("the whole robot", 60)
+    return served, user

@@ -748,23 +748,7 @@ class Page:
         self.redo_hint.set_text(f"redo: {document.redo_name}" if document.redo_name else "nothing to redo")
         working = session.busy_for
         self.busy.set_visibility(working > 0.3 or session.run is not None)
-        built, model, view = session.built, session.model, session.view
-        if working > _SLOW:
-            text = f"building for {working:.0f} s: kernels of a new kind of robot compile once"
-        elif document.unsaved:
-            text = document.unsaved
-        elif built.faults:
-            count = len(built.faults)
-            text = f"{count} mistake{'s' if count > 1 else ''}" + ("; the last good robot is shown" if model else "")
-        elif model is not None:
-            state = f"; {view.note}" if view is not None and view.note else ""
-            sizes = [
-                f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((model.nv, "coordinate"), (model.nu, "input"))
-            ]
-            text = f"{', '.join(sizes)}{state}; {1e3 * built.seconds:.0f} ms"
-        else:
-            text = ""
-        self.status.set_text(text)
+        self.status.set_text(state_text(document, session))
 
     def _show_mistakes(self) -> None:
         from nicegui import ui
@@ -782,6 +766,23 @@ class Page:
                 with line:
                     ui.icon("error" if color == "negative" else "warning", color=color, size="xs").classes("q-pt-xs")
                     ui.label(f"line {fault.line}: {fault.text}").classes("text-caption col")
+
+
+def state_text(document: RobotDocument, session: StudioSession) -> str:
+    """The state of the robot in one line: what is waited for, what is wrong, or its size and its rest."""
+    built, model, view, working = session.built, session.model, session.view, session.busy_for
+    if working > _SLOW:
+        return f"building for {working:.0f} s: kernels of a new kind of robot compile once"
+    if document.unsaved:
+        return document.unsaved
+    if built.faults:
+        count = len(built.faults)
+        return f"{count} mistake{'s' if count > 1 else ''}" + ("; the last good robot is shown" if model else "")
+    if model is None:
+        return ""
+    state = f"; {view.note}" if view is not None and view.note else ""
+    sizes = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((model.nv, "coordinate"), (model.nu, "input"))]
+    return f"{', '.join(sizes)}{state}; {1e3 * built.seconds:.0f} ms"
 
 
 def _is_rod(item: Any) -> bool:

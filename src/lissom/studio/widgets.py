@@ -524,9 +524,8 @@ class PartForm:
                 self._put([*keys, name], start, again=True)
 
         if section:
-            ui.select(known, label="add", on_change=lambda event: add(event.value)).props("dense outlined").classes(
-                "w-full"
-            )
+            adder = ui.select(known, label="add", on_change=lambda event: add(event.value)).props("dense outlined")
+            adder.classes("w-full").props(_mark([*keys, "add"]))
         else:
             self._line("", "add a name", "", add)
 
