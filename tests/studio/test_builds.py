@@ -58,7 +58,7 @@ def test_a_three_segment_arm_with_nine_tendons(page):
         if k == 0:
             user.fill("links-0-placement-axis", "0, 1, 0")
             user.fill("links-0-placement-degrees", "90")
-    user.says("21 coordinates, 0 inputs", 90)
+    user.says("30 coordinates, 0 inputs", 90)
     user.see(folder, "1 segments")
     for k in range(3):
         first = 3 * k
@@ -78,7 +78,7 @@ def test_a_three_segment_arm_with_nine_tendons(page):
                 user.fill(f"actuators-{first + n}-path-{j}-offset", offsets[n])
             user.rename(f"t{k + 1}{letter}")
         user.see(folder, f"2 tendons of segment {k + 1}")
-    user.says("21 coordinates, 9 inputs", 90)
+    user.says("30 coordinates, 9 inputs", 90)
     robot = ls.Robot("arm")
     for k in range(3):
         body = ls.Rod(lengths[k], ls.SectionCircle(radii[k]), ls.BasisLegendre(torsion=1, bending_y=3, bending_z=3),

@@ -75,6 +75,11 @@ def rods_of(model: Model, name: str) -> list[str]:
     return [link for link in model.rods if any(one == name for one, _, _ in routes(model, link))]
 
 
+def blank_section() -> str:
+    """Room for a drawing that is not there yet, so that the form below does not move when it comes."""
+    return f'<svg width="100%" viewBox="0 0 {_SECTION + _NAMES} {_SECTION}"></svg>'
+
+
 def section_drawing(model: Model, link: str, marked: str = "") -> str:
     """The section of a rod in its plane, y to the right and z upwards: at the base, dashed at the tip, with its hole,
     and the routes of tendons and chambers from their start (a dot, or a circle of the area) to their end (a ring).
@@ -82,7 +87,7 @@ def section_drawing(model: Model, link: str, marked: str = "") -> str:
     Args:
         marked: name of an actuator that stands out. The drawing is empty if the link has no section to draw.
     """
-    body = model.links.body[model.links.names.index(link)]
+    body = model.links.body[model.links.names.index(link)] if link in model.links.names else None
     if body is None or not body.is_slender:
         return ""
     outlines = [np.asarray(body.cross_outline(s, _AROUND)) for s in (0.0, 1.0)]

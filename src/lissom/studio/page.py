@@ -20,7 +20,7 @@ from lissom.errors import ModelError
 from lissom.portable import optional
 from lissom.robot.robot import Robot
 from lissom.studio.document import RobotDocument, robot_files, templates
-from lissom.studio.drawings import modes_drawing, rods_of, section_drawing
+from lissom.studio.drawings import blank_section, modes_drawing, rods_of, section_drawing
 from lissom.studio.forms import ONE_OF, Kind, document_form, form_of, part_kind, sections
 from lissom.studio.placing import Handle, is_placed, pose_of
 from lissom.studio.python_text import python_of
@@ -530,12 +530,18 @@ class Page:
         else:
             kind = part_kind(section)
             self._title(_name(value), sections()[section])
-            self._place_button(section, _name(value))
-            if section == "actuators" or _is_rod(value):
+            form = form_of(kind, value)
+            if form is not None and form.field("placement") is not None:
+                self._place_button(section, _name(value))
+            if _is_rod(value):
                 from nicegui import ui
 
                 self.drawings = ui.html("", sanitize=False).classes("w-full").props("data-place=section")
         self.form.show(kind, self.selected)
+        if section == "actuators":  # below the form, which it would move as it grows
+            from nicegui import ui
+
+            self.drawings = ui.html("", sanitize=False).classes("w-full").props("data-place=section")
         if _is_rod(value):
             from nicegui import ui
 
@@ -552,9 +558,6 @@ class Page:
         """A button that gives the part a handle in the scene."""
         from nicegui import ui
 
-        model = self.session.model
-        if model is None or not is_placed(model, section, name):
-            return
         is_on = self.studio.placing == self.selected
         button = ui.button("let go" if is_on else "move in the scene", icon="open_with").props(
             "flat dense no-caps size=sm data-place=place"
@@ -562,6 +565,10 @@ class Page:
         button.tooltip("drag its arrows and rings in the scene; the file gets the placement when you let go")
 
         def toggle() -> None:
+            model = self.session.model
+            if not is_on and (model is None or not is_placed(model, section, name)):
+                self._tell(f"{name}: mend the mistakes below first, so that the part is in the scene")
+                return
             self._do(lambda: self.studio.place([] if is_on else self.selected))
             self._show_form()
 
@@ -570,13 +577,18 @@ class Page:
     def _show_drawings(self) -> None:
         """Draw the section and the modes of the part that is selected, of the last good robot."""
         model = self.session.model
-        if model is None or (self.drawings is None and self.modes is None):
+        if self.drawings is None and self.modes is None:
+            return
+        if model is None:
+            if self.drawings is not None and self.selected[0] == "links":
+                self.drawings.set_content(blank_section())
             return
         name = _name(self.document.value(self.selected))
         links, marked = ([name], "") if self.selected[0] == "links" else (rods_of(model, name), name)
         known = [link for link in links if link in model.links.names]
         if self.drawings is not None:
-            self.drawings.set_content("".join(section_drawing(model, link, marked) for link in known[:_MOST_DRAWN]))
+            drawn = "".join(section_drawing(model, link, marked) for link in known[:_MOST_DRAWN])
+            self.drawings.set_content(drawn or (blank_section() if self.selected[0] == "links" else ""))
         if self.modes is not None:
             self.modes.set_content("".join(modes_drawing(model, link) for link in known))
 

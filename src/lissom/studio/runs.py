@@ -64,7 +64,7 @@ class Swept:
     @property
     def found(self) -> np.ndarray:
         """Whether an equilibrium was found for each sample (n,)."""
-        return np.isfinite(self.q).all(axis=1)
+        return np.asarray(np.isfinite(self.q).all(axis=1))
 
 
 def branch_run(u: Sequence[float], end: float, step: float, points: int) -> tuple[str, Compute]:
@@ -260,12 +260,14 @@ def _keys(path: str, data: Any) -> list[str | int] | None:
 
 def _holds(data: Any, keys: Sequence[str | int]) -> bool:
     """Whether a document has a number or a list of numbers at a place."""
-    here = data
+    here: Any = data
     for key in keys:
-        is_entry = isinstance(here, list) and isinstance(key, int) and key < len(here)
-        if not is_entry and not (isinstance(here, dict) and key in here):
+        if isinstance(here, dict):
+            here = here.get(key)
+        elif isinstance(here, list) and isinstance(key, int) and key < len(here):
+            here = here[key]
+        else:
             return False
-        here = here[key]
     return not isinstance(here, dict | str | None)
 
 
