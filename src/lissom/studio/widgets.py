@@ -42,6 +42,7 @@ from lissom.studio.values import (
 Keys = list[str | int]
 NONE, WORLD = "none", "the world"
 _SHORT = 8  # number of fields up to which a form shows all of them
+_FIRST = 4  # first fields of a long form, which are always shown
 _DEEPEST = 2  # level of nested forms that are open at first
 _HOW = {"constant": "number, or base, tip", "expression": "expression", "table": "table"}
 
@@ -127,7 +128,8 @@ class PartForm:
 
         data = data if isinstance(data, dict) else {}
         own = [one for one in form.fields if not (depth == 0 and one.name == "name")]
-        waiting = [] if len(own) <= _SHORT else [one for one in own if not one.is_required and one.name not in data]
+        late = own[_FIRST:] if len(own) > _SHORT else []
+        waiting = [one for one in late if not one.is_required and one.name not in data]
         for one in own:
             if one not in waiting:
                 self._field(one, [*keys, one.name], depth)
