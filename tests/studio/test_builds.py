@@ -203,6 +203,8 @@ def test_a_four_bar_with_a_flexible_link(page):
             user.fill("links-1-body-material-young", "2e9")
             for strain in ("torsion", "bending_z"):
                 user.fill(f"links-1-body-basis-{strain}", "")
+            user.fill("links-1-placement-axis", "0, 1, 0")
+            user.fill("links-1-placement-degrees", "90")
         position = {"crank": "", "coupler": "0.05, 0, 0", "rocker": "0.3, 0, 0"}[name]
         if position:
             user.fill(f"links-{k}-placement-position", position)
@@ -234,7 +236,7 @@ def test_a_four_bar_with_a_flexible_link(page):
     strip = ls.SectionRectangle(0.02, 0.003)
     material = ls.Material(young=2e9, poisson=0.5, density=1000, damping_time=0.02)
     robot.add_link("coupler", ls.Rod(0.3, strip, ls.BasisLegendre(bending_y=3), material), pin, parent="crank",
-                   placement=turned([0.05, 0, 0], up, 0.0))  # fmt: skip
+                   placement=turned([0.05, 0, 0], up, 90.0))  # fmt: skip
     robot.add_link(
         "rocker", ls.RigidBody.box(0.16, 0.012, 0.012, density=1000), pin, placement=turned([0.3, 0, 0], up, -90.0)
     )

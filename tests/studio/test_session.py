@@ -117,6 +117,23 @@ def test_files_outside_the_folder_are_mistakes_at_their_field(studio):
     assert keys in [fault.keys for fault in studio.built.faults]
 
 
+def test_another_joint_in_a_loop_is_another_robot(studio, caplog):
+    """A loop that is rigid at first gets a hinge, as in its form: the rows of its constraint are fewer, the robot is
+    built anew, and what cannot be closed meanwhile is no error of the program."""
+    hinge, far = {"type": "JointRevolute", "axis": [0, 1, 0]}, {"position": [0.1, 0, 0.02]}
+    body = {"type": "RigidBody", "shape": "box", "size": [0.1, 0.01, 0.01], "density": 1000}
+    studio.document.add("links", {"name": "a", "joint": hinge, "body": body})
+    studio.document.add("links", {"name": "b", "parent": "a", "joint": hinge, "body": body, "placement": far})
+    studio.document.add("links", {"name": "c", "joint": hinge, "body": body, "placement": {"position": [0.1, 0, 0]}})
+    studio.document.add("loops", {"name": "pin", "link_a": "b", "link_b": "c"})
+    assert studio.wait() and studio.model.n_rows == 6
+    studio.document.put(["loops", 0, "joint"], {"type": "JointRevolute", "axis": [0, 1, 0]})
+    assert studio.wait() and not studio.built.faults
+    assert studio.model.n_rows == 5 and "model = robot.build()" in list(studio.calls)[-2:]
+    studio.document.put(["links", 2, "placement", "position"], [5, 0, 0])
+    assert studio.wait() and not caplog.records
+
+
 def test_a_change_on_the_disk_is_built(studio):
     """Another program writes the file: the new robot appears by itself."""
     time.sleep(0.02)

@@ -147,6 +147,8 @@ class Redesign:
         ):
             if kinds & changed:
                 groups[name] = tables()
+        if "loops" in groups and not _same_arrays(groups["loops"].row_kind, self.first.loops.row_kind):
+            raise _OtherStructure  # another joint in a loop has other rows
         if wet or changed & {"contacts", "forces"}:
             contacts, groups["fluid"], groups["forces"] = assembly.world.tables(assembly.tree.wet, assembly.tree.tails)
             groups["contacts"] = _with_anchors(contacts, self.first)

@@ -222,9 +222,9 @@ class StudioSession:
             return faults, []
         try:
             model, caught = self._model(robot)
-        except ModelError as error:
+            view = self._session(model)
+        except (ModelError, ConvergenceError) as error:  # such as a loop that cannot be closed
             return [fault_of(str(error), text, name)], []
-        view = self._session(model)
         self.model, self.view = model, view
         if not self._has_loaded:
             self._has_loaded = True
