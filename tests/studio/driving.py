@@ -125,6 +125,9 @@ class User(Browser):
                 ".shift()")  # fmt: skip
         x, y, _ = self.until(lambda: self.where(find), f"{name!r} is in the tree", 20)
         self.click(x, y)
+        titles = "[...document.querySelectorAll('.q-tab-panel .text-subtitle1')]"
+        title = f"{titles}.some(e => e.innerText.trim() === {json.dumps(name)})"
+        self.until(lambda: self.run(title), f"the form of {name!r} is shown", 20)
         time.sleep(0.6)
 
     def says(self, text, seconds=30):
