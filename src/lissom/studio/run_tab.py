@@ -394,6 +394,12 @@ class RunTab:
         dialog.open()
 
     async def _ask_name(self, name: str) -> None:
+        new = await self._name_dialog(name)
+        if new and new.strip() != name:
+            self._do(lambda: self.session.rename(name, new.strip()))
+
+    def _name_dialog(self, name: str) -> Any:
+        """A dialog that asks for the new name of a result."""
         from nicegui import ui
 
         with ui.dialog() as dialog, ui.card():
@@ -402,9 +408,7 @@ class RunTab:
             with ui.row().classes("w-full justify-end"):
                 ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat no-caps")
                 ui.button("Rename", on_click=lambda: dialog.submit(line.value)).props("no-caps")
-        new = await dialog
-        if new and new.strip() != name:
-            self._do(lambda: self.session.rename(name, new.strip()))
+        return dialog
 
     def _take_values(self, name: str) -> None:
         try:
