@@ -134,6 +134,18 @@ def test_another_joint_in_a_loop_is_another_robot(studio, caplog):
     assert studio.wait() and not caplog.records
 
 
+def test_an_input_that_takes_another_actuator_is_another_robot(studio, caplog):
+    """Gains of an input of forces that name one more tendon leave one input fewer: the robot is built anew."""
+    studio.document.add("actuators", {"type": "Tendon", "name": "down", "link": "rod", "offset": [0, -0.01]})
+    studio.document.add("couplings", {"name": "both", "gains": {"up": 1.0}})
+    assert studio.wait() and studio.model.inputs.names == ("both", "down")
+    studio.document.put(["couplings", 0, "gains", "down"], 1.0)
+    assert studio.wait() and not studio.built.faults and not caplog.records
+    assert studio.model.inputs.names == ("both",) and studio.model.nu == 1
+    studio.document.put(["couplings", 0, "gains", "down"], 2.0)
+    assert studio.wait() and studio.calls[-2].startswith("model = model.with_(")
+
+
 def test_a_change_on_the_disk_is_built(studio):
     """Another program writes the file: the new robot appears by itself."""
     time.sleep(0.02)

@@ -155,6 +155,8 @@ class Redesign:
         along = "springs" in changed and bool(assembly.spring_pieces)
         if along or changed & {"actuators", "couplings"}:
             groups |= assembly.actuator_tables()
+            if groups["inputs"].names != self.first.inputs.names:
+                raise _OtherStructure  # an input of forces takes or frees actuators
         if moved:
             groups |= self._link_groups(assembly, groups, moved)
         if "motions" in changed and (self.first.prescribed.n_locked or self.first.prescribed.steady is not None):
