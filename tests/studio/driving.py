@@ -185,11 +185,10 @@ class User(Browser):
 
     def tick(self, place, *words):
         """Take or drop entries of a list of several."""
-        self.press(place)
         for word in words:
-            self.item(word)
-        self.key("Escape", 27)
-        time.sleep(0.3)
+            self.choose(place, word)
+            self.key("Escape", 27)
+            time.sleep(0.5)
 
     def see(self, folder, name):
         """Keep a picture of the page."""
