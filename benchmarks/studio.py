@@ -3,15 +3,19 @@
 A changed value is a modulus, a changed structure an order of a basis. Each time begins with the edit of the document
 and ends when the viewer has sent the picture: reading, checks, model, equilibrium, scene and controls.
 
-    python benchmarks/studio.py [edits]
+    python benchmarks/studio.py [edits]                  the table of the manual
+    python benchmarks/studio.py --minutes N [--seed K]   memory during N minutes of random use
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import resource
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +68,77 @@ def times(coordinates: int, edits: int) -> tuple[np.ndarray, np.ndarray]:
     return found[0], found[1]
 
 
+def used() -> float:
+    """Memory of this process [MB]."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def actions(made: Any, rng: np.random.Generator) -> list[tuple[str, Callable[[], Any]]]:
+    """What a user does, each with its name."""
+    document, session = made.document, made.session
+
+    def some(names: Any) -> str:
+        return str(rng.choice(list(names)))
+
+    def tendon() -> None:
+        document.add("actuators", {"type": "Tendon", "name": "t", "link": "arm0", "offset": [0, 0.004]})
+
+    def computed() -> None:
+        u, name = [float(rng.uniform(0.0, 2.0))] * session.model.nu, f"result {rng.integers(6)}"
+        kinds = (lambda: session.solve_statics(name, u), lambda: session.find_modes(name, u),
+                 lambda: session.simulate(name, 0.1, [f"{x:g}" for x in u], True),
+                 lambda: session.follow_branch(name, u, 0.3, 0.1, 20))  # fmt: skip
+        kinds[rng.integers(len(kinds))]()
+        while session.run is not None:
+            time.sleep(0.01)
+
+    return [
+        ("value", lambda: document.put(["links", 0, "body", "material", "young"], float(rng.uniform(5e5, 2e6)))),
+        ("structure", lambda: document.put(["links", 0, "body", "basis", "bending_y"], int(rng.integers(2, 6)))),
+        ("mistake", lambda: document.put(["links", 0, "body", "length"], "long")),
+        ("undo", document.undo),
+        ("redo", document.redo),
+        ("tendon", tendon),
+        ("removal", lambda: len(document.names("actuators")) > 3 and document.remove("actuators", 3)),
+        ("result", computed),
+        ("show", lambda: session.results and session.show_result(some(session.results))),
+        ("ghost", lambda: session.results and session.toggle_ghost(some(session.results))),
+        ("forget", lambda: session.results and session.forget(some(session.results))),
+        ("back", session.back),
+        ("pull", lambda: made.viewer.set_inputs(np.zeros(made.viewer.session.model.nu))),
+    ]
+
+
+def random_use(minutes: float, seed: int) -> list[tuple[float, int, float]]:
+    """Times [s], numbers of actions and memory [MB] during random use of an arm of 10 coordinates."""
+    from lissom.errors import ModelError
+    from lissom.studio.document import RobotDocument
+    from lissom.studio.page import Studio, _free_port
+
+    rng, found = np.random.default_rng(seed), []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "arm.yaml"
+        path.write_text(text_of(*ARMS[10]), encoding="utf-8")
+        made = Studio(RobotDocument(path), "127.0.0.1", _free_port("127.0.0.1"))
+        try:
+            made.session.wait(600.0)
+            known, count, began = actions(made, rng), 0, time.perf_counter()
+            while (now := time.perf_counter() - began) < 60.0 * minutes:
+                if now >= len(found) * 60.0 * minutes / 10.0:
+                    found.append((now, count, used()))
+                try:
+                    known[rng.integers(len(known))][1]()
+                except ModelError:  # such as inputs in a replay, which the page tells
+                    count -= 1
+                made.session.wait(600.0)
+                count += 1
+            found.append((time.perf_counter() - began, count, used()))
+        finally:
+            made.stop()
+    return found
+
+
 def main(edits: int) -> None:
     """Print the table of the manual."""
     print("coordinates | changed value, median (worst) | changed structure, median (worst)")
@@ -73,4 +148,14 @@ def main(edits: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("edits", nargs="?", type=int, default=40)
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.minutes is None:
+        main(given.edits)
+    else:
+        print("time [s] | actions | memory [MB]")
+        for now, count, memory in random_use(given.minutes, given.seed):
+            print(f"{now:8.0f} | {count:7d} | {memory:11.0f}")

@@ -34,7 +34,7 @@ PAGE = HERE.parent / "gallery.md"
 STRIP = HERE.parent / "film_strip.jpg"
 SIZE, QUALITY = 640, 88  # [pixels], of JPEG
 FRAME = 300  # of the film strip [pixels]
-FRAMES = ("cdm", "resoft_gripper", "hybrid_arm", "trimmed_helicoid", "parallel_robot", "underwater_vehicle")
+FRAMES = ("cdm", "cdm_contact", "hybrid_hand", "resoft_gripper", "parallel_robot", "underwater_vehicle")
 
 
 def module(path: Path) -> Any:

@@ -214,6 +214,7 @@ _PUBLIC = {
     "exporting.fmu": ("export_fmu",),
     "viewing.render": ("render",),
     "viewing.usd": ("save_usd",),
+    "viewing.branch_plot": ("plot_branch",),
     "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
 }

@@ -257,6 +257,7 @@ from lissom.sweeps.study import StudySimulation as StudySimulation
 from lissom.sweeps.study import StudyStatics as StudyStatics
 from lissom.sweeps.study import Trial as Trial
 from lissom.sweeps.sweep import sweep as sweep
+from lissom.viewing.branch_plot import plot_branch as plot_branch
 from lissom.viewing.plots import plot_shapes as plot_shapes
 from lissom.viewing.plots import plot_trajectory as plot_trajectory
 from lissom.viewing.render import render as render

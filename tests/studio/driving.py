@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 from viewing.browser import Browser
 
@@ -122,9 +123,19 @@ class User(Browser):
         """Click a part of the tree."""
         find = (f"[...document.querySelectorAll('.q-tree span')].filter(e => e.innerText.trim() === {json.dumps(name)})"
                 ".shift()")  # fmt: skip
-        x, y, _ = self.until(lambda: self.where(find), f"{name!r} is in the tree", 20)
-        self.click(x, y)
-        time.sleep(0.6)
+        titles = "[...document.querySelectorAll('.q-tab-panel .text-subtitle1')]"
+        title = f"{titles}.some(e => e.innerText.trim() === {json.dumps(name)})"
+        for _ in range(6):
+            x, y, _ = self.until(lambda: self.where(find), f"{name!r} is in the tree", 20)
+            self.click(x, y)
+            time.sleep(0.6)
+            end = time.monotonic() + 4.0
+            while time.monotonic() < end:
+                if self.run(title):
+                    time.sleep(0.6)
+                    return
+                time.sleep(0.1)  # a dialog that closes takes clicks
+        raise AssertionError(f"the form of {name!r} was not shown")
 
     def says(self, text, seconds=30):
         """Wait until a text is on the page."""
@@ -161,3 +172,42 @@ class User(Browser):
         x, y, _ = self.where(find)
         self.click(x, y)
         time.sleep(0.6)
+
+    def open_more(self):
+        """Open the fields of a long form that are hidden at first."""
+        find = ("[...document.querySelectorAll('.nested .q-item')].filter(e => /^[0-9]+ more/.test(e.innerText.trim()))"
+                ".shift()")  # fmt: skip
+        self.until(lambda: self.where(find), "there are more fields", 20)
+        time.sleep(0.3)
+        x, y, _ = self.where(find)
+        self.click(x, y)
+        time.sleep(0.8)
+
+    def tick(self, place, *words):
+        """Take or drop entries of a list of several."""
+        self.choose(place, words[0])  # which stays open
+        for word in words[1:]:
+            self.item(word)
+        self.key("Escape", 27)
+        time.sleep(0.3)
+
+    def see(self, folder, name):
+        """Keep a picture of the page."""
+        time.sleep(0.5)
+        self.picture(folder / f"{name}.png")
+
+
+def started(folder, size=(1280, 860)):
+    """A studio of a new file in a folder, and a user in front of its page."""
+    served = Served(folder / "robot.yaml")
+    end = time.monotonic() + 60.0
+    while time.monotonic() < end:
+        try:
+            urllib.request.urlopen(served.url, timeout=2)
+            break
+        except OSError:
+            time.sleep(0.3)
+    user = User(folder / "browser", size, 120.0)
+    user.open(served.url)
+    user.says("the whole robot", 60)
+    return served, user

@@ -184,3 +184,12 @@ def test_a_new_class_appears_without_a_line():
     points, radius = form.fields
     assert (points.kind.word, points.default, points.help) == ("integer", 5, "number of its points.")
     assert (radius.unit, radius.is_required, form.help) == ("m", True, "A star.")
+
+
+def test_fields_of_a_class_stand_before_those_of_its_family():
+    """The axis of a hinge is its first field, before the springs and limits that all joints have; names stay first."""
+    joints = part_kind("links").forms["Link"].field("joint").kind.forms
+    assert joints["JointRevolute"].fields[0].name == "axis"
+    assert {one.name for one in joints["JointRevolute"].fields} >= {"stiffness", "damping", "limits"}
+    for form in part_kind("actuators").forms.values():
+        assert form.fields[0].name == "name"

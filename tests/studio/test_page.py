@@ -210,6 +210,54 @@ def test_the_linkage_of_the_manual_from_an_empty_page(served, user):
     assert not [one for one in user.said if "exceptionDetails" in one]
 
 
+@pytest.mark.slow
+@browsing
+def test_results_are_compared_on_the_page(served, user):
+    """Two motions, one under a table and one under a curve that the mouse draws, have ghosts and one graph; a branch
+    and a sweep run; a part gets its handle."""
+    path = served.path
+    path.write_text(templates()["catheter"], encoding="utf-8")
+    user.says("12 coordinates, 2 inputs", 60)
+    user.click_text("Run")
+    user.fill("input-left", "0: 0, 1: 3, 2: 1")
+    user.press("motion")
+    user.says("motion 1: motion of 2 s", 120)
+    user.press("draw-left")
+    area = "document.querySelector('[data-place=curve]')"
+    wide = user.until(lambda: (found := user.where(area)) and found[2] > 400 and found[2], "the area is open")
+    user.fill("curve-high", "4")
+    x, y, _ = user.where(area)
+    user.drag((x - 0.45 * wide, y + 80), (x + 0.45 * wide, y - 80), steps=12)
+    time.sleep(0.5)
+    user.press("take-curve")
+    value = "document.querySelector('[data-place=\"input-left\"]').value"
+    text = user.until(lambda: (found := user.run(value)).count(":") > 4 and found, "the curve is a table")
+    values = [float(pair.split(":")[1]) for pair in text.split(",")]
+    assert values == sorted(values) and 0.0 < values[0] < 1.0 < 3.0 < values[-1] < 4.0
+    user.press("motion")
+    user.says("motion 2: motion of 2 s", 120)
+    user.press("ghost-motion 1")
+    user.press("tick-motion 1")
+    user.press("tick-motion 2")
+    user.press("compare")
+    user.until(lambda: user.run("document.querySelector('[data-place=graph]')?.naturalWidth") or None, "the graph")
+    user.press("close-graph")
+    user.open_field("Branch of equilibria")
+    user.press("branch")
+    user.says("branch 1: branch of", 120)
+    user.open_field("Sweep")
+    user.choose("sweep-0-name", "u.left")
+    user.fill("sweep-0-to", "2")
+    user.press("sweep")
+    user.says("sweep 1: 11 equilibria over u.left", 120)
+    assert (path.parent / "robot results" / "sweep 1").is_dir()
+    user.click_text("Build")
+    user.part("tube")
+    user.press("place")
+    user.says("let go")
+    assert not [one for one in user.said if "exceptionDetails" in one]
+
+
 def _manual():
     """The model of the example."""
     import importlib.util

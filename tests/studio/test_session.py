@@ -1,5 +1,6 @@
 """The session of the studio: robots built in the background, mistakes at their places, results by name."""
 
+import threading
 import time
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 import lissom as ls
 from lissom.io.reading import Fault
 from lissom.robot.paths import sharing
+from lissom.studio import document as documents
 from lissom.studio import session as sessions
 from lissom.studio.document import RobotDocument, templates
+from lissom.studio.page import state_text
 from lissom.studio.session import StudioSession, changed_places, inputs_of, path_of, summary
 
 ARM = """\
@@ -112,6 +115,35 @@ def test_files_outside_the_folder_are_mistakes_at_their_field(studio):
     assert studio.wait()
     keys = ("links", 0, "body", "meshes", 0, "file")
     assert keys in [fault.keys for fault in studio.built.faults]
+
+
+def test_another_joint_in_a_loop_is_another_robot(studio, caplog):
+    """A loop that is rigid at first gets a hinge, as in its form: the rows of its constraint are fewer, the robot is
+    built anew, and what cannot be closed meanwhile is no error of the program."""
+    hinge, far = {"type": "JointRevolute", "axis": [0, 1, 0]}, {"position": [0.1, 0, 0.02]}
+    body = {"type": "RigidBody", "shape": "box", "size": [0.1, 0.01, 0.01], "density": 1000}
+    studio.document.add("links", {"name": "a", "joint": hinge, "body": body})
+    studio.document.add("links", {"name": "b", "parent": "a", "joint": hinge, "body": body, "placement": far})
+    studio.document.add("links", {"name": "c", "joint": hinge, "body": body, "placement": {"position": [0.1, 0, 0]}})
+    studio.document.add("loops", {"name": "pin", "link_a": "b", "link_b": "c"})
+    assert studio.wait() and studio.model.n_rows == 6
+    studio.document.put(["loops", 0, "joint"], {"type": "JointRevolute", "axis": [0, 1, 0]})
+    assert studio.wait() and not studio.built.faults
+    assert studio.model.n_rows == 5 and "model = robot.build()" in list(studio.calls)[-2:]
+    studio.document.put(["links", 2, "placement", "position"], [5, 0, 0])
+    assert studio.wait() and not caplog.records
+
+
+def test_an_input_that_takes_another_actuator_is_another_robot(studio, caplog):
+    """Gains of an input of forces that name one more tendon leave one input fewer: the robot is built anew."""
+    studio.document.add("actuators", {"type": "Tendon", "name": "down", "link": "rod", "offset": [0, -0.01]})
+    studio.document.add("couplings", {"name": "both", "gains": {"up": 1.0}})
+    assert studio.wait() and studio.model.inputs.names == ("both", "down")
+    studio.document.put(["couplings", 0, "gains", "down"], 1.0)
+    assert studio.wait() and not studio.built.faults and not caplog.records
+    assert studio.model.inputs.names == ("both",) and studio.model.nu == 1
+    studio.document.put(["couplings", 0, "gains", "down"], 2.0)
+    assert studio.wait() and studio.calls[-2].startswith("model = model.with_(")
 
 
 def test_a_change_on_the_disk_is_built(studio):
@@ -225,3 +257,66 @@ def test_descriptions_that_are_read_again_share_their_parts():
     assert part.links["segment 2"].body.basis is first.links["segment 2"].body.basis
     assert part.links["segment 2"].body.section.radius == 0.016
     assert changed.links["segment 2"].body.basis is not first.links["segment 2"].body.basis
+
+
+def test_the_page_stays_usable_while_kernels_compile(studio, monkeypatch):
+    """A build that takes seconds, as that of a new kind of robot, is told with its time; edits are taken at once, and
+    the last one is built when it is done."""
+    own, begun = sessions.read, threading.Event()
+
+    def slow(text, name):
+        begun.set()
+        time.sleep(2.0)
+        return own(text, name)
+
+    monkeypatch.setattr(sessions, "read", slow)
+    studio.document.put(["name"], "first")
+    assert begun.wait(10.0)
+    monkeypatch.setattr(sessions, "read", own)
+    began = time.perf_counter()
+    for k in range(5):
+        studio.document.put(["name"], f"arm {k}")
+    assert time.perf_counter() - began < 1.0
+    time.sleep(max(0.0, 1.7 - studio.busy_for))
+    assert "building for 2 s: kernels of a new kind of robot compile once" in state_text(studio.document, studio)
+    assert studio.wait() and studio.model.name == "arm 4"
+    assert "2 coordinates, 1 input; stable equilibrium" in state_text(studio.document, studio)
+
+
+def test_the_page_tells_what_is_wrong(studio, monkeypatch):
+    """A full disk, mistakes, and a robot that is good again, in this order of weight."""
+    studio.document.put(["links", 0, "body", "length"], -1.0)
+    assert studio.wait()
+    assert state_text(studio.document, studio) == "1 mistake; the last good robot is shown"
+
+    def full(path, write):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "write_whole", full)
+        studio.document.put(["name"], "other")
+    assert "No space left on device" in state_text(studio.document, studio)
+    studio.document.put(["links", 0, "body", "length"], 0.3)
+    assert studio.wait() and "2 coordinates" in state_text(studio.document, studio)
+
+
+def test_memory_does_not_grow_with_edits(studio):
+    """After 60 more edits and computations the process holds no more models, scenes and threads than after 20."""
+    import gc
+
+    def busy(count):
+        for k in range(count):
+            studio.document.put(["links", 0, "body", "material", "young"], 1e6 + k)
+            assert studio.wait()
+            if k % 10 == 0:
+                studio.document.put(["links", 0, "body", "basis", "bending_y"], 1 + k // 10 % 2)
+                assert studio.wait()
+                studio.solve_statics("rest", [1.0])
+                finished(studio)
+        studio.shown.clear()
+        gc.collect()
+        return sum(type(one) is ls.Model for one in gc.get_objects()), threading.active_count()
+
+    models, threads = busy(20)
+    more, later = busy(60)
+    assert more <= models + 2 and later <= threads

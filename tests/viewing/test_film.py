@@ -9,7 +9,9 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 
 import lissom as ls
-from lissom.viewing.render import configurations_at
+from lissom.viewing.camera import Camera
+from lissom.viewing.canvas import Labels
+from lissom.viewing.render import chosen_speed, configurations_at
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,30 @@ def test_a_trajectory_from_a_file_is_filmed_with_its_model(swing, tmp_path):
     motion.save(tmp_path / "motion.npz")
     loaded = ls.Trajectory.load(tmp_path / "motion.npz")
     assert loaded.animate(tmp_path / "film.gif", model=model, fps=5.0, size=(80, 60)).exists()
+
+
+def test_a_short_motion_is_slowed_down_and_says_so(swing, monkeypatch, tmp_path):
+    """0.2 s become a film of four seconds, whose pictures say that it is 20 times slower; a given speed counts."""
+    told = []
+    monkeypatch.setattr(Labels, "clock", lambda self, t, speed=1.0: told.append((t, speed)))
+    motion = swing[1]
+    path = motion.animate(tmp_path / "film.gif", fps=2.0, size=(80, 60))
+    with Image.open(path) as film:
+        assert film.n_frames == 9
+    assert {speed for _, speed in told} == {0.05} and told[-1][0] == pytest.approx(0.2)
+    told.clear()
+    motion.animate(tmp_path / "film.gif", fps=10.0, speed=1.0, size=(80, 60))
+    assert {speed for _, speed in told} == {1.0}
+    for duration in (1e-3, 0.1, 1.7, 2.99):
+        assert 3.0 <= duration / chosen_speed(duration) <= 7.6
+    assert chosen_speed(3.0) == chosen_speed(60.0) == chosen_speed(0.0) == 1.0
+
+
+def test_the_clock_writes_the_pace():
+    """The words of the clock, and digits that tell slow pictures apart."""
+    labels, words = Labels(Camera(np.eye(3), np.zeros(3), 1.0, (200, 100))), []
+    labels.text = lambda x, y, text, *more: words.append(text)
+    for speed in (1.0, 0.05, 0.002, 4.0):
+        labels.clock(0.1234567, speed)
+    assert words == ["t = 0.12 s", "t = 0.123 s, 20 times slower", "t = 0.1235 s, 500 times slower",
+                     "t = 0.12 s, 4 times faster"]  # fmt: skip

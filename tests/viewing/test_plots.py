@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,10 @@ from viewing.facets import body_facets, facet_normals, tendon_lines
 import lissom as ls
 from lissom.viewing import canvas, plots
 from lissom.viewing.geometry import AROUND, STATIONS
+from lissom.viewing.picture import Picture
 from lissom.viewing.render import Scene
 
+PNG = b"\x89PNG\r\n\x1a\n"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
 
 
@@ -194,15 +197,58 @@ def test_plot_trajectory_holds_the_tip_and_the_inputs(arm, motion):
     model = arm[1]
     figure = ls.plot_trajectory(model, motion)
     tip = ls.frame_pose(model, motion.q, "arm")[:, :3, 3]
-    for k, line in enumerate(figure.axes[0].lines):
-        np.testing.assert_array_equal(np.array(line.get_data()), [motion.t, tip[:, k]])
-    labels = [panel.get_ylabel() for panel in figure.axes]
-    assert labels == ["tip of arm [m]", "tension [N]", "torque [N·m]", "pressure [Pa]"]
-    for k, panel in enumerate(figure.axes[1:]):
+    of_tip = [line for panel in figure.axes if panel.get_ylabel() == "tip of arm [m]" for line in panel.lines]
+    assert sorted(line.get_label() for line in of_tip) == ["x", "y", "z"]
+    for line in of_tip:
+        np.testing.assert_array_equal(np.array(line.get_data()), [motion.t, tip[:, "xyz".index(line.get_label())]])
+    (motor,) = (text.get_text() for text in figure.texts)
+    assert motor == "constant: torque motor = 0.1 N·m"
+    for label, k in (("tension [N]", 0), ("pressure [Pa]", 2)):
+        (panel,) = (panel for panel in figure.axes if panel.get_ylabel() == label)
         np.testing.assert_array_equal(panel.lines[0].get_ydata(), motion.u[:, k])
         assert panel.texts[0].get_text() == model.inputs.names[k]
     assert figure.axes[-1].get_xlabel() == "time [s]"
     assert all(panel.get_xlim() == figure.axes[0].get_xlim() for panel in figure.axes)
+
+
+def test_no_curve_looks_flat_beside_others():
+    """Purpose: ±20 mm beside 450 mm have axes of their own, as each curve whose panel has more than ten times its span;
+    constants among the others stay, and one far away is told with its unit."""
+    t = np.linspace(0.0, 1.0, 101)[:, None]
+    series = 0.02 * np.sin(6.0 * t) * [1, 0, 0, 0.4] + 0.45 * (t + 1.0) * [0, 0, 1, 0] + [0.0, 0.0, 0.0, 0.01]
+    panels, still = plots._split_by_scale([plots.Panel("tip [m]", series, list("xyzw"))])
+    assert [panel.names for panel in panels] == [["z"], ["x", "y", "w"]] and not still
+    assert [panel.looks for panel in panels] == [[2], [0, 1, 3]]
+    for panel in panels:
+        spans = np.ptp(panel.series, axis=0)
+        assert (np.ptp(panel.series) <= 10.0 * spans[spans > 0.0]).all()
+    series[:, 1] = 7.0
+    panels, still = plots._split_by_scale([plots.Panel("tip of arm [m]", series, list("xyzw"))])
+    assert still == ["tip of arm y = 7 m"] and {*"wxz"} == {name for panel in panels for name in panel.names}
+
+
+def test_a_robot_at_rest_still_has_a_graph():
+    """Purpose: without any motion the positions are drawn, all in one panel."""
+    panels, still = plots._split_by_scale([plots.Panel("tip [m]", np.tile([0.0, 1.0, 5.0], (4, 1)), list("xyz"))])
+    assert [panel.names for panel in panels] == [["x", "y", "z"]] and not still
+
+
+def test_notebooks_show_figures_pictures_and_results(arm, motion):
+    """Purpose: a notebook, which asks objects for PNG or HTML, gets a picture of a figure and of an array that `render`
+    returns, and a table of a result; parts of pictures are plain numbers."""
+    figure = ls.plot_trajectory(arm[1], motion)
+    assert figure._repr_png_()[:8] == PNG and pickle.loads(pickle.dumps(figure))._repr_png_()[:8] == PNG
+    picture = np.zeros((4, 5, 3), dtype=np.uint8).view(Picture)
+    assert picture._repr_png_()[:8] == PNG and picture[0]._repr_png_() is None
+    assert type(picture + 0.5) is np.ndarray and type(picture.mean()) is np.float64
+    table = ls.modes(arm[1], arm[1].neutral())._repr_html_()
+    assert "<table>" in table and "frequencies" in table and "(4,)" in table
+
+
+@pytest.mark.graphics
+def test_render_returns_what_notebooks_show(arm):
+    """Purpose: the picture itself is such an array."""
+    assert ls.render(arm[1], arm[1].neutral(), size=100)._repr_png_()[:8] == PNG
 
 
 def test_plot_trajectory_draws_what_a_section_and_a_joint_carry(arm, motion):
@@ -212,18 +258,20 @@ def test_plot_trajectory_draws_what_a_section_and_a_joint_carry(arm, motion):
     rows = model, motion.q, motion.v, motion.a, motion.u
     inside = ls.internal_wrench(*rows, "arm", 0.25, t=motion.t).total
     expected = np.hstack([inside, ls.joint_wrench(*rows, "arm", t=motion.t)])
-    labels = [panel.get_ylabel() for panel in figure.axes[1:5]]
+    names = [["torsion", "bending y", "bending z"], ["tension", "shear y", "shear z"], list("xyz"), list("xyz")]
     places = [
         f"{place}\n{kind}" for place in ("arm at s = 0.25", "joint of arm") for kind in ("moment [N·m]", "force [N]")
     ]
-    assert labels == places and len(figure.axes) == 8
-    for k, line in enumerate(line for panel in figure.axes[1:5] for line in panel.lines):
-        np.testing.assert_allclose(line.get_ydata(), expected[:, k], rtol=0, atol=1e-12)
-    assert [text.get_text() for text in figure.axes[2].texts] == ["tension", "shear y", "shear z"]
+    for k, (label, own) in enumerate(zip(places, names)):
+        found = {line.get_label(): line for axes in figure.axes if axes.get_ylabel() == label for line in axes.lines}
+        assert found and set(found) <= set(own)
+        for name, line in found.items():
+            column = expected[:, 3 * k + own.index(name)]
+            np.testing.assert_allclose(line.get_ydata(), column, rtol=0, atol=1e-12)
 
 
 def test_plot_trajectory_draws_the_coordinates_of_links():
-    """Purpose: each coordinate of the chosen links is drawn once, by unit, with the name of its strain and order."""
+    """Purpose: each coordinate of the chosen links is drawn or told once, by unit, with its strain and order."""
     robot = ls.Robot()
     robot.add_link("base", ls.RigidBody(1.0, inertia=(0.1, 0.1, 0.1)), ls.JointFree())
     basis = ls.BasisLegendre(bending_y=2, elongation=1)
@@ -235,19 +283,24 @@ def test_plot_trajectory_draws_the_coordinates_of_links():
 
     def drawn(**which):
         """Label, names and curves of all panels of coordinates."""
-        panels = ls.plot_trajectory(model, motion, **which).axes[1:]
+        figure = ls.plot_trajectory(model, motion, **which)
+        panels = [axes for axes in figure.axes if not axes.get_ylabel().startswith("slide [m]")]
+        told.append("".join(text.get_text() for text in figure.texts))
         return [
             (x.get_ylabel(), [text.get_text() for text in x.texts], [c.get_ydata() for c in x.lines]) for x in panels
         ]
 
+    told: list[str] = []
     found = drawn(coordinates="all")
     labels = {label for label, _, _ in found}
     assert labels == {"quaternion [-]", "position [m]", "angle [rad]", "arm\ncurvature [rad/m]", "arm\nstrain [-]"}
     names = {name for _, own, _ in found for name in own}
-    assert {"base w", "base z", "arm", "slide", "bending y 0", "bending y 1", "bending y 2", "elongation 0"} <= names
+    assert {"base z", "arm", "slide", "bending y 0", "bending y 1", "bending y 2", "elongation 0"} <= names
+    assert told == ["constant: quaternion base w = 1"]
     curves = np.array([curve for _, _, own in found for curve in own])
-    assert len(curves) == model.nq
-    assert {tuple(curve) for curve in curves} == {tuple(column) for column in motion.q.T}
+    assert len(curves) == model.nq - 1
+    columns = {tuple(column) for column in motion.q.T if column[0] != 1.0}
+    assert {tuple(curve) for curve in curves} == columns
     angle = drawn(coordinates=["slide"])
     assert [label for label, _, _ in angle] == ["position [m]"]
     np.testing.assert_array_equal(angle[0][2][0], motion.q[:, model.links.q_start[2]])
@@ -270,7 +323,7 @@ def test_names_stand_beside_the_ends_of_their_curves(arm, motion):
 
 def test_curves_of_other_scales_and_sampled_inputs():
     """Purpose: a tension a hundred times smaller has axes of its own; one that was held is drawn as steps, and one that
-    varies, begins late or stands still is not."""
+    varies or begins late is not; one that stands still is told below."""
     robot = ls.Robot("arm")
     rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=0), ls.Material(young=1e7, density=1000))
     robot.add_link("arm", rod)
@@ -283,11 +336,12 @@ def test_curves_of_other_scales_and_sampled_inputs():
         u=lambda t: np.array([500 * t, t, 10.0 if t < 0.01 else 4.0, 2.0, 1e3 * max(t - 0.015, 0.0)]),
         t_eval=t,
     )
-    strong, weak = ls.plot_trajectory(model, motion).axes[1:]
-    assert [line.get_label() for line in strong.lines] == ["strong", "held", "still", "late"]
-    assert [line.get_label() for line in weak.lines] == ["weak"]
-    assert [line.get_drawstyle() for line in strong.lines] == ["default", "steps-post", "default", "default"]
-    np.testing.assert_array_equal(weak.lines[0].get_ydata(), motion.u[:, 1])
+    figure = ls.plot_trajectory(model, motion)
+    panels = [axes for axes in figure.axes if axes.get_ylabel() == "tension [N]"]
+    assert [[line.get_label() for line in axes.lines] for axes in panels] == [["strong", "held", "late"], ["weak"]]
+    assert [line.get_drawstyle() for line in panels[0].lines] == ["default", "steps-post", "default"]
+    np.testing.assert_array_equal(panels[1].lines[0].get_ydata(), motion.u[:, 1])
+    assert [text.get_text() for text in figure.texts] == ["constant: tension still = 2 N"]
 
 
 def test_plot_trajectory_without_inputs_has_one_panel():

@@ -69,7 +69,7 @@ def _animate_arguments(parser: argparse.ArgumentParser) -> None:
         help=".mp4, .gif, or .usd, .usda, .usdc (motion.mp4)",
     )
     force_argument(parser)
-    parser.add_argument("--speed", type=positive, default=1.0, help="seconds of the motion in one of the film (1)")
+    parser.add_argument("--speed", type=positive, help="seconds of the motion in one of the film (1, short ones less)")
     parser.add_argument("--fps", type=positive, default=25.0, help="frames per second of the film (25)")
     parser.add_argument("--trail", metavar="NAME", help="link or frame whose path grows behind it")
     parser.add_argument("--follow", metavar="NAME", help="link or frame that the camera moves along with")

@@ -13,7 +13,7 @@ Source: P. J. Huber and E. M. Ronchetti, Robust Statistics, 2009, §7.6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -98,7 +98,7 @@ def fit(
     t: ArrayLike | None = None,
     method: str | Scheme = "sdirk",
     controller: TracedFunction | None = None,
-    progress: bool = False,
+    progress: bool | Callable[[float], Any] = False,
 ) -> Fit:
     """Fit design values, such as moduli, damping, offsets or lengths, to measured positions, with confidence intervals.
 
@@ -123,7 +123,8 @@ def fit(
         t: times of the n measurements of a motion [s], from 0 to the end of the steps; None: the start and the end of
             each step.
         method, controller: scheme of the steps, and a feedback law that adds to u, see `rollout`.
-        progress: True shows the progress of a fit that takes longer than one second.
+        progress: True shows the progress of a fit that takes longer than one second. A function is called with the
+            number of values tried instead.
     Returns:
         Fit.
     Raises:
@@ -155,7 +156,7 @@ def fit(
         return _fit(trials, _best_values(trials, outlier, progress), outlier, confidence)
 
 
-def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.ndarray:
+def _best_values(trials: Trials, outlier: float | None, progress: bool | Callable[[float], Any]) -> np.ndarray:
     """Values with the least loss: first by least squares, then with the loss for outliers, which is not convex far
     away."""
     task = trials.task

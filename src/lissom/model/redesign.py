@@ -147,12 +147,16 @@ class Redesign:
         ):
             if kinds & changed:
                 groups[name] = tables()
+        if "loops" in groups and not _same_arrays(groups["loops"].row_kind, self.first.loops.row_kind):
+            raise _OtherStructure  # another joint in a loop has other rows
         if wet or changed & {"contacts", "forces"}:
             contacts, groups["fluid"], groups["forces"] = assembly.world.tables(assembly.tree.wet, assembly.tree.tails)
             groups["contacts"] = _with_anchors(contacts, self.first)
         along = "springs" in changed and bool(assembly.spring_pieces)
         if along or changed & {"actuators", "couplings"}:
             groups |= assembly.actuator_tables()
+            if groups["inputs"].names != self.first.inputs.names:
+                raise _OtherStructure  # an input of forces takes or frees actuators
         if moved:
             groups |= self._link_groups(assembly, groups, moved)
         if "motions" in changed and (self.first.prescribed.n_locked or self.first.prescribed.steady is not None):

@@ -45,8 +45,10 @@ def format_equilibrium(found: Any) -> str:
 
 
 def in_one_line(public: Class) -> Class:
-    """Class decorator for results: their repr is one line with numbers, and with shapes and ranges of arrays."""
+    """Class decorator for results: their repr is one line with numbers, and with shapes and ranges of arrays; in a
+    notebook they are a table of their fields."""
     setattr(public, "__repr__", format_result)  # noqa: B010
+    setattr(public, "_repr_html_", html_result)  # noqa: B010
     return public
 
 
@@ -61,6 +63,21 @@ def format_result(found: Any) -> str:
     while len(parts) > 1 and len(", ".join(parts)) > _LONGEST:
         parts = [*(parts[:-2] if parts[-1] == "..." else parts[:-1]), "..."]
     return f"{type(found).__name__}({', '.join(parts)[:_LONGEST]})"
+
+
+def html_result(found: Any) -> str:
+    """A result as an HTML table: its fields in order, arrays with their shapes and ranges."""
+    rows = []
+    for item in fields(found):
+        value = getattr(found, item.name)
+        if not item.repr or item.name[0] == "_" or value is None:
+            continue
+        if isinstance(value, np.ndarray) and value.size > 1 and value.dtype.kind in "iuf":
+            rows.append((item.name, f"{np.min(value):.4g} to {np.max(value):.4g}", str(value.shape)))
+        else:
+            head, equals, words = _value_words(item.name, value, True).partition("=")
+            rows.append((item.name, words if equals else head.partition(": ")[2], ""))
+    return html_table(type(found).__name__, ("field", "value", "shape"), rows)
 
 
 def in_brackets(title: str, words: str) -> str:

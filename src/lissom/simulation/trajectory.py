@@ -189,7 +189,7 @@ class Trajectory:
         *,
         model: Model | None = None,
         fps: float = 25.0,
-        speed: float = 1.0,
+        speed: float | None = None,
         trail: str | None = None,
         follow: str | None = None,
         orbit: float = 0.0,
@@ -206,7 +206,8 @@ class Trajectory:
             path: file to write, .mp4 or .gif.
             model: the model; needed if the trajectory was read from a file.
             fps: frames per second of the film [1/s].
-            speed: seconds of the motion per second of the film [-].
+            speed: seconds of the motion per second of the film [-]. None: 1, and less for motions below 3 s, whose
+                films last 3 to 7.5 s. A film that is not as fast as the motion says so.
             trail: name of a link or frame whose path is drawn.
             follow: name of a link or frame that the camera follows.
             orbit: rotation speed of the camera about the vertical, per second of the film [deg/s].

@@ -421,7 +421,7 @@ def continuation(
     max_points: int = 500,
     t: float = 0.0,
     events: bool | Iterable[str] = True,
-    progress: bool = False,
+    progress: bool | Callable[[float], Any] = False,
 ) -> Branch:
     """Follow a branch of static equilibria through limit points and bifurcations.
 
@@ -448,7 +448,8 @@ def continuation(
         max_points: largest number of points, including the start.
         t: time of loads and prescribed motions [s], if the parameter is "factor". The velocity of the motions is zero.
         events: events to locate: True for all, False for none, or their kinds. Stability is always computed.
-        progress: True shows the progress of a search that takes longer than one second.
+        progress: True shows the progress of a search that takes longer than one second. A function is called with the
+            number of points instead.
     Returns:
         Branch.
     Raises:
@@ -486,7 +487,7 @@ def branches(
     max_points: int = 500,
     t: float = 0.0,
     events: bool | Iterable[str] = True,
-    progress: bool = False,
+    progress: bool | Callable[[float], Any] = False,
 ) -> tuple[Branch, ...]:
     """Follow many branches of static equilibria. One launch of a kernel computes the next points of all branches.
 
@@ -539,7 +540,7 @@ def _followed(
     max_points: int,
     t: float,
     events: bool | Iterable[str],
-    progress: bool,
+    progress: bool | Callable[[float], Any],
 ) -> tuple[Branch, ...]:
     """The branches from q (n, nq) under u (n, nu), along directions (n, nv + 1) or None. The other arguments are as in
     continuation."""

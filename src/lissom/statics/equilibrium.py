@@ -417,7 +417,7 @@ def solve_statics(
     t: float = 0.0,
     tolerance: float = 1e-11,
     max_iterations: int = 100,
-    progress: bool = False,
+    progress: bool | Callable[[float], Any] = False,
     jacobian: str = "exact",
 ) -> Equilibrium:
     """Static equilibrium under gravity, loads and inputs, with closed loops; at rest, or in a steady motion.
@@ -443,7 +443,7 @@ def solve_statics(
         t: time of the loads and prescribed motions [s].
         tolerance: largest final step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: largest number of iterations of each Newton solve.
-        progress: True shows the number of equilibria found, after one second.
+        progress: True shows the number of equilibria found, after one second. A function is called with it instead.
         jacobian: "exact", or "differences" of the residual for Newton's method, without batches of robots in one
             launch; for comparisons.
     Returns:

@@ -208,6 +208,9 @@ def _form(model: type[BaseModel], title: str) -> Form:
         default = _default(sources, name, info.default)
         words = tuple(dict.fromkeys(re.findall(r'"([^"]+)"', help))) if kind.word == TEXT and name != "name" else ()
         found.append(Field(name, kind, info.is_required(), default, help, _unit(help), words))
+    classes = [source for source in sources if inspect.isclass(source)]
+    own = {"name"}.union(*(inspect.get_annotations(source) for source in classes))
+    found.sort(key=lambda one: bool(classes) and one.name not in own)  # fields of the family come last
     told = next((doc for source in sources if inspect.isclass(source) and (doc := source.__doc__)), "")
     return Form(title, tuple(found), fixed, _summary(told))
 

@@ -20,18 +20,23 @@ from lissom.errors import ModelError
 from lissom.portable import optional
 from lissom.robot.robot import Robot
 from lissom.studio.document import RobotDocument, robot_files, templates
+from lissom.studio.drawings import blank_section, modes_drawing, rods_of, section_drawing
 from lissom.studio.forms import ONE_OF, Kind, document_form, form_of, part_kind, sections
+from lissom.studio.placing import Handle, is_placed, pose_of
 from lissom.studio.python_text import python_of
-from lissom.studio.session import Result, StudioSession, call_of, summary
+from lissom.studio.run_tab import RunTab
+from lissom.studio.session import StudioSession, call_of
 from lissom.studio.values import blank
 from lissom.studio.widgets import WORLD, PartForm
 from lissom.viewing.session import Session
+from lissom.viewing.stage import quaternion
 from lissom.viewing.viewer import LOOPBACK, Viewer, names_of_machine, refusal
 
 PAGE_PORT = 8090
 _POLL = 0.15  # between two looks at the session [s]
 _RECONNECT = 60.0  # time for which a page waits for a busy machine before it is loaded again [s]
 _SLOW = 1.5  # building time after which the page says what takes long [s]
+_MOST_DRAWN = 4  # sections of one tendon
 _OPEN_LINKS = 150  # number of links up to which the tree is open at first
 _ROBOT = "robot"  # the first node of the tree
 _ICONS = {"links": "hub", "frames": "my_location", "actuators": "bolt", "couplings": "call_merge",
@@ -173,11 +178,20 @@ class Studio:
         self.viewer = Viewer(nothing.build(), None, None, None, host, port, hosts)
         self.session = StudioSession(document, self.show)
         self.selected: list[str | int] = []  # by the last page, with which a new one begins
+        self.placing: list[str | int] = []  # the part that has a handle in the scene
+        self._handle: Any = None
         self._size = 0.0
 
     def show(self, view: Session) -> None:
         """Show a session in the scene. The camera moves if the robot is of another size."""
+        self._handle = None  # the scene is cleared
         self.viewer.take(view)
+        session = getattr(self, "session", None)  # which calls this while it is made
+        ghosts = session.ghost_motions() if session is not None else []
+        if ghosts:
+            self.viewer.do(lambda: self.viewer.stage.show_ghosts(ghosts, view.t))
+        if self.placing:
+            self.viewer.do(self._show_handle)
         size = self.viewer.stage.size
         if view.model.n_nodes and not 0.7 < size / (self._size or 1e-9) < 1.4:
             self._size = size
@@ -186,6 +200,42 @@ class Studio:
     def look(self, away: Sequence[float] | None = None) -> None:
         """Turn all cameras to the whole robot, from a direction or from the direction of the start."""
         self.viewer.do(lambda: self.viewer.stage.look(self.viewer.server, away))
+
+    def place(self, keys: Sequence[str | int]) -> None:
+        """Give a part of the document a handle in the scene, by which the mouse moves and turns it; nothing ends
+        this."""
+        self.placing = list(keys)
+        self.viewer.do(self._show_handle)
+
+    def _show_handle(self) -> None:
+        """Show the handle of the part that is placed. Its new placement is one edit of the file, when it is let go."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+        view, keys = self.session.view, self.placing
+        name = str(self.document.value([*keys, "name"])) if keys else ""
+        is_current = view is not None and view.model is self.session.model
+        if view is None or not keys or not is_current or not is_placed(view.model, str(keys[0]), name):
+            return
+        part = Handle(view.model, view.q, str(keys[0]), name)
+        turn = quaternion(part.pose[:3, :3])
+        self._handle = self.viewer.server.scene.add_transform_controls(
+            "/handle", 0.35 * self.viewer.stage.size, depth_test=False, position=part.pose[:3, 3], wxyz=turn
+        )
+
+        def moved(event: Any) -> None:
+            if event.phase == "end":
+                self.take_placement(keys, part, pose_of(event.target.position, event.target.wxyz))
+
+        self._handle.on_update(moved)
+
+    def take_placement(self, keys: Sequence[str | int], part: Handle, pose: np.ndarray) -> None:
+        """Write the placement of a part at a pose (4, 4) in the world into the file; an error is noted."""
+        there = [*keys, "placement"]
+        try:
+            self.document.put(there, part.moved(pose, self.viewer.stage.size, self.document.value(there)))
+        except ModelError as error:
+            self.session.note = str(error)
 
     def stop(self) -> None:
         """End the threads and the viewer."""
@@ -203,8 +253,9 @@ class Page:
         self.studio, self.document, self.session = made, made.document, made.session
         self.selected: list[str | int] = []
         self.form = PartForm(self.document, self._tell, self._show_form)
-        self._tree_text, self._built, self._shown_calls, self._noted, self._run_inputs = "", None, "", "", ()
-        self._texts: list[Any] = []
+        self._tree_text, self._built = "", None
+        self.drawings: Any = None
+        self.modes: Any = None
         ui.add_css(_STYLE)
         ui.colors(primary="#2f5d8a", negative="#b3402a", positive="#3f7d58")
         self._header()
@@ -301,7 +352,7 @@ class Page:
                 with ui.tab_panel(build).classes("q-pa-none h-full column no-wrap"):
                     self._build_tab()
                 with ui.tab_panel(run).classes("q-pa-sm h-full"):
-                    self._run_tab()
+                    self.run = RunTab(self.session, self._do, self._tell)
                 with ui.tab_panel(text).classes("q-pa-none h-full"):
                     self._file_tab()
                 with ui.tab_panel(python).classes("q-pa-sm h-full"):
@@ -438,7 +489,10 @@ class Page:
         from nicegui import ui
 
         self.part.clear()
+        self.drawings, self.modes = None, None
         self.studio.selected = self.selected
+        if self.studio.placing and self.studio.placing != self.selected:
+            self.studio.place([])
         self.form.version = self.document.version
         with self.part:
             if not self.document.is_readable:
@@ -476,12 +530,67 @@ class Page:
         else:
             kind = part_kind(section)
             self._title(_name(value), sections()[section])
+            form = form_of(kind, value)
+            if form is not None and form.field("placement") is not None:
+                self._place_button(section, _name(value))
+            if _is_rod(value):
+                from nicegui import ui
+
+                self.drawings = ui.html("", sanitize=False).classes("w-full").props("data-place=section")
         self.form.show(kind, self.selected)
+        if section == "actuators":  # below the form, which it would move as it grows
+            from nicegui import ui
+
+            self.drawings = ui.html("", sanitize=False).classes("w-full").props("data-place=section")
+        if _is_rod(value):
+            from nicegui import ui
+
+            with ui.expansion("modes of the basis").props("dense dense-toggle").classes("w-full nested"):
+                self.modes = ui.html("", sanitize=False).classes("w-full").props("data-place=modes")
+        self._show_drawings()
         form = form_of(kind, value)
         if form is not None and form.help:
             from nicegui import ui
 
             ui.label(form.help).classes("text-caption text-grey-7 q-pt-md")
+
+    def _place_button(self, section: str, name: str) -> None:
+        """A button that gives the part a handle in the scene."""
+        from nicegui import ui
+
+        is_on = self.studio.placing == self.selected
+        button = ui.button("let go" if is_on else "move in the scene", icon="open_with").props(
+            "flat dense no-caps size=sm data-place=place"
+        )
+        button.tooltip("drag its arrows and rings in the scene; the file gets the placement when you let go")
+
+        def toggle() -> None:
+            model = self.session.model
+            if not is_on and (model is None or not is_placed(model, section, name)):
+                self._tell(f"{name}: mend the mistakes below first, so that the part is in the scene")
+                return
+            self._do(lambda: self.studio.place([] if is_on else self.selected))
+            self._show_form()
+
+        button.on_click(toggle)
+
+    def _show_drawings(self) -> None:
+        """Draw the section and the modes of the part that is selected, of the last good robot."""
+        model = self.session.model
+        if self.drawings is None and self.modes is None:
+            return
+        if model is None:
+            if self.drawings is not None and self.selected[0] == "links":
+                self.drawings.set_content(blank_section())
+            return
+        name = _name(self.document.value(self.selected))
+        links, marked = ([name], "") if self.selected[0] == "links" else (rods_of(model, name), name)
+        known = [link for link in links if link in model.links.names]
+        if self.drawings is not None:
+            drawn = "".join(section_drawing(model, link, marked) for link in known[:_MOST_DRAWN])
+            self.drawings.set_content(drawn or (blank_section() if self.selected[0] == "links" else ""))
+        if self.modes is not None:
+            self.modes.set_content("".join(modes_drawing(model, link) for link in known))
 
     def _title(self, name: str, word: str) -> None:
         from nicegui import ui
@@ -589,144 +698,6 @@ class Page:
             elif event.key in ("y", "Z"):
                 self.document.redo()
 
-    # -- run ----------------------------------------------------------------------------------------------------------
-
-    def _run_tab(self) -> None:
-        from nicegui import ui
-
-        with ui.scroll_area().classes("w-full h-full"), ui.column().classes("w-full gap-2"):
-            ui.label("Inputs: numbers, or expressions of t such as 5*sin(2*pi*t)").classes("text-caption text-grey-7")
-            self.inputs = ui.column().classes("w-full gap-1")
-            with ui.row().classes("w-full items-center gap-2 no-wrap"):
-                ui.button("Statics", icon="anchor", on_click=self._statics).props("no-caps dense").classes(
-                    "q-px-sm"
-                ).props("data-place=statics").tooltip("the equilibrium under these inputs (at t = 0)")
-                ui.button("Modes", icon="graphic_eq", on_click=self._modes).props("no-caps dense outline").classes(
-                    "q-px-sm"
-                ).tooltip("natural frequencies about the equilibrium")
-            with ui.row().classes("w-full items-center gap-2 no-wrap"):
-                self.duration = (
-                    ui.number(value=2.0, min=1e-3, prefix="for", suffix="s").props("dense outlined").style("width: 8em")
-                )
-                self.begin = ui.select({True: "from rest", False: "as drawn"}, value=True).props("dense outlined")
-                self.begin.tooltip(
-                    "start at the equilibrium under the inputs at t = 0, or in the shape of the description"
-                )
-                ui.button("Motion", icon="play_arrow", on_click=self._motion).props("no-caps dense").classes(
-                    "q-px-sm"
-                ).props("data-place=motion")
-            self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback")
-            self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props("no-caps dense flat")
-            self.note = ui.label("").classes("text-caption whitespace-pre-wrap")
-            with ui.row().classes("w-full items-center justify-between"):
-                ui.label("Results").classes("text-subtitle2")
-                ui.button("Back to the robot", icon="undo", on_click=lambda: self._do(self.session.back)).props(
-                    "flat dense no-caps size=sm"
-                )
-            self.results = ui.column().classes("w-full gap-1")
-            ui.label("Calls of the library").classes("text-subtitle2 q-pt-sm")
-            self.calls = ui.label("").classes("calls")
-
-    def _show_inputs(self) -> None:
-        """One line for each input of the robot."""
-        from nicegui import ui
-
-        model = self.session.model
-        sliders = () if model is None or self.session.view is None else tuple(
-            (one.name, one.unit) for one in self.session.view.inputs)  # fmt: skip
-        if sliders == self._run_inputs and self._texts:
-            return
-        known = {name: line.value for (name, _), line in zip(self._run_inputs, self._texts)}
-        self._run_inputs = sliders
-        self.inputs.clear()
-        self._texts = []
-        with self.inputs:
-            for name, unit in sliders:
-                with ui.row().classes("w-full no-wrap items-center gap-2"):
-                    ui.label(name).classes("text-body2").style("width: 34%")
-                    line = ui.input(value=known.get(name, ""), placeholder="0").props(f'dense outlined suffix="{unit}"')
-                    self._texts.append(line.classes("col").props(f'data-place="input-{name}"'))
-            if not sliders:
-                ui.label("this robot has no inputs").classes("text-caption text-grey-7")
-            else:
-                ui.button("take the values of the scene's sliders", on_click=self._take_sliders).props(
-                    "flat dense no-caps size=sm"
-                )
-
-    def _take_sliders(self) -> None:
-        view = self.session.view
-        if view is not None:
-            for line, value in zip(self._texts, view.u.tolist()):
-                line.value = f"{value:.6g}"
-
-    def _start_inputs(self) -> list[float]:
-        """The inputs at t = 0."""
-        from lissom.studio.session import inputs_of
-
-        found = inputs_of([line.value or "0" for line in self._texts])
-        return found if isinstance(found, list) else np.asarray(found(0.0), dtype=np.float64).tolist()
-
-    def _free(self, stem: str) -> str:
-        k = 1
-        while f"{stem} {k}" in self.session.results:
-            k += 1
-        return f"{stem} {k}"
-
-    def _begun(self, started: Any) -> None:
-        if started is False:
-            self._tell("another computation is running; stop it first")
-
-    def _statics(self) -> None:
-        self._begun(self._do(lambda: self.session.solve_statics(self._free("statics"), self._start_inputs())))
-
-    def _modes(self) -> None:
-        self._begun(self._do(lambda: self.session.find_modes(self._free("modes"), self._start_inputs())))
-
-    def _motion(self) -> None:
-        texts = [line.value or "0" for line in self._texts]
-        self._begun(self._do(lambda: self.session.simulate(
-            self._free("motion"), float(self.duration.value or 0.0), texts, bool(self.begin.value))))  # fmt: skip
-
-    def _show_results(self) -> None:
-        from nicegui import ui
-
-        self.results.clear()
-        with self.results:
-            for result in reversed(list(self.session.results.values())):
-                with ui.card().props("flat bordered").classes("w-full q-pa-xs gap-0"):
-                    self._show_result(result)
-
-    def _show_result(self, result: Result) -> None:
-        from nicegui import ui
-
-        small = "flat dense no-caps size=sm"
-        with ui.row().classes("w-full items-center gap-1 no-wrap"):
-            with ui.column().classes("col gap-0"):
-                ui.label(result.name).classes("text-body2 text-weight-medium")
-                ui.label(summary(result)).classes("text-caption text-grey-8")
-            ui.button(
-                icon="visibility", on_click=lambda: self._do(lambda: self.session.show_result(result.name))
-            ).props(small).tooltip("show it in the scene")
-            endings = ("npz", "csv", "mat", "png") if result.kind == "motion" else ("png",)
-            saver = ui.button(icon="save_alt").props(small).tooltip("write a file beside the robot")
-            with saver, ui.menu().props("auto-close"):
-                for ending in endings:
-                    ui.menu_item(f".{ending}", on_click=partial(self._store, result.name, ending))
-            ui.button(icon="delete_outline", on_click=lambda: self._drop(result.name)).props(small).tooltip("forget it")
-        if result.kind == "modes":
-            with ui.row().classes("gap-1"):
-                for k, omega in enumerate(result.value.frequencies[:12]):
-                    hertz = ui.button(f"{omega / (2 * np.pi):.3g} Hz").props("outline dense no-caps size=sm")
-                    hertz.on_click(partial(self._do, partial(self.session.show_result, result.name, k)))
-
-    def _store(self, name: str, ending: str) -> None:
-        path = self._do(lambda: self.session.store(name, ending))
-        if path is not None:
-            self._tell(f"wrote {path}", good=True)
-
-    def _drop(self, name: str) -> None:
-        self.session.results.pop(name, None)
-
     # -- the file and the script --------------------------------------------------------------------------------------
 
     def _file_tab(self) -> None:
@@ -767,32 +738,17 @@ class Page:
             self._built = built
             self._show_tree()
             self.form.show_faults(built.faults)
+            self._show_drawings()
             self._show_mistakes()
-            self._show_inputs()
+            self.run.show_inputs()
             self._show_python()
         if self._editor_text != document.text and self.editor.value == self._editor_text:
             self._editor_text = document.text
             self.editor.set_value(document.text)
         self._show_header()
-        calls = "\n".join(session.calls)
-        if calls != self._shown_calls:
-            self._shown_calls = calls
-            self.calls.set_text(calls)
         last = call_of(session.view) if session.view is not None and session.view.mode != "replay" else ""
         self.call.set_text(last or (session.calls[-1] if session.calls else ""))
-        run = session.run
-        self.progress.set_visibility(run is not None)
-        self.stopper.set_visibility(run is not None)
-        if run is not None:
-            self.progress.set_value(run.done or 0.0)
-            self.progress.props(remove="indeterminate") if run.done is not None else self.progress.props(
-                "indeterminate"
-            )
-        noted = f"{session.note}|{','.join(session.results)}"
-        if noted != self._noted:
-            self._noted = noted
-            self.note.set_text(session.note)
-            self._show_results()
+        self.run.poll()
 
     def _show_header(self) -> None:
         document, session = self.document, self.session
@@ -804,23 +760,7 @@ class Page:
         self.redo_hint.set_text(f"redo: {document.redo_name}" if document.redo_name else "nothing to redo")
         working = session.busy_for
         self.busy.set_visibility(working > 0.3 or session.run is not None)
-        built, model, view = session.built, session.model, session.view
-        if working > _SLOW:
-            text = f"building for {working:.0f} s: kernels of a new kind of robot compile once"
-        elif document.unsaved:
-            text = document.unsaved
-        elif built.faults:
-            count = len(built.faults)
-            text = f"{count} mistake{'s' if count > 1 else ''}" + ("; the last good robot is shown" if model else "")
-        elif model is not None:
-            state = f"; {view.note}" if view is not None and view.note else ""
-            sizes = [
-                f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((model.nv, "coordinate"), (model.nu, "input"))
-            ]
-            text = f"{', '.join(sizes)}{state}; {1e3 * built.seconds:.0f} ms"
-        else:
-            text = ""
-        self.status.set_text(text)
+        self.status.set_text(state_text(document, session))
 
     def _show_mistakes(self) -> None:
         from nicegui import ui
@@ -838,6 +778,28 @@ class Page:
                 with line:
                     ui.icon("error" if color == "negative" else "warning", color=color, size="xs").classes("q-pt-xs")
                     ui.label(f"line {fault.line}: {fault.text}").classes("text-caption col")
+
+
+def state_text(document: RobotDocument, session: StudioSession) -> str:
+    """The state of the robot in one line: what is waited for, what is wrong, or its size and its rest."""
+    built, model, view, working = session.built, session.model, session.view, session.busy_for
+    if working > _SLOW:
+        return f"building for {working:.0f} s: kernels of a new kind of robot compile once"
+    if document.unsaved:
+        return document.unsaved
+    if built.faults:
+        count = len(built.faults)
+        return f"{count} mistake{'s' if count > 1 else ''}" + ("; the last good robot is shown" if model else "")
+    if model is None:
+        return ""
+    state = f"; {view.note}" if view is not None and view.note else ""
+    sizes = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((model.nv, "coordinate"), (model.nu, "input"))]
+    return f"{', '.join(sizes)}{state}; {1e3 * built.seconds:.0f} ms"
+
+
+def _is_rod(item: Any) -> bool:
+    body = item.get("body") if isinstance(item, dict) else None
+    return isinstance(body, dict) and body.get("type") == "Rod"
 
 
 def _name(item: Any) -> str:

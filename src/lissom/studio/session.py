@@ -12,7 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -21,6 +21,7 @@ import numpy as np
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.linearization import Modes, modes
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, PlausibilityWarning, ShapeError
+from lissom.inverse.fit import Fit
 from lissom.io.reading import Fault, read
 from lissom.io.robot_file import fault_of
 from lissom.model.model import Model
@@ -30,9 +31,12 @@ from lissom.robot.paths import sharing, value_at
 from lissom.robot.robot import Robot
 from lissom.simulation.simulate import simulate
 from lissom.simulation.trajectory import Trajectory
+from lissom.statics.continuation import Branch
 from lissom.statics.equilibrium import Equilibrium, solve_statics
 from lissom.stepping.statistics import Statistics
 from lissom.studio.document import RobotDocument, files_outside, within
+from lissom.studio.runs import Axis, Swept, branch_run, fit_run, places_of_values, shown_as_motion, sweep_run
+from lissom.studio.values import table_expression
 from lissom.viewing.session import Session
 
 _PAUSE = 0.25  # between two looks at the file [s]
@@ -44,8 +48,8 @@ _TOLD = (ModelError, ShapeError, ConvergenceError, OSError)  # errors whose text
 
 
 @final
-class Stopped(Exception):
-    """A computation was stopped by the user."""
+class Stopped(KeyboardInterrupt):
+    """A computation was stopped by the user, as by Ctrl-C: what is found so far is its `partial`."""
 
 
 @final
@@ -55,9 +59,9 @@ class Result:
 
     Fields:
         name: name of the result.
-        kind: "statics", "motion" or "modes".
+        kind: "statics", "motion", "modes", "branch", "sweep" or "fit".
         model: the robot that it is of.
-        value: an Equilibrium, a Trajectory or Modes.
+        value: an Equilibrium, a Trajectory, Modes, a Branch, Swept equilibria or a Fit.
         call: the call of the library that gives it.
         seconds: computing time [s].
     """
@@ -84,6 +88,12 @@ class Run:
     began: float
     done: float | None = None
     is_stopped: bool = False
+
+    def advance(self, part: float | None = None) -> None:
+        """Note the part of the work that is done, 0 to 1; raise Stopped if the user has asked for it."""
+        self.done = None if part is None else min(float(part), 1.0)
+        if self.is_stopped:
+            raise Stopped
 
 
 @final
@@ -128,11 +138,13 @@ class StudioSession:
         self.calls: deque[str] = deque(maxlen=_KEPT)
         self.times: deque[float] = deque(maxlen=_KEPT)
         self.results: dict[str, Result] = {}
+        self.ghosts: list[str] = []  # names of results that stay in the scene beside others
         self.run: Run | None = None
         self.note = ""
         self.inputs: dict[str, float] = {}
         self.building: float | None = None
         self._last_doubts: list[str] = []
+        self._has_loaded = False
         self._data: Any = {}
         self._changed: float | None = time.perf_counter()
         self._due, self._ends, self._lock = threading.Condition(), threading.Event(), threading.RLock()
@@ -210,10 +222,13 @@ class StudioSession:
             return faults, []
         try:
             model, caught = self._model(robot)
-        except ModelError as error:
+            view = self._session(model)
+        except (ModelError, ConvergenceError) as error:  # such as a loop that cannot be closed
             return [fault_of(str(error), text, name)], []
-        view = self._session(model)
         self.model, self.view = model, view
+        if not self._has_loaded:
+            self._has_loaded = True
+            self._load_results(model)
         self._show(view)
         return [], [fault_of(message, text, name) for message in caught]
 
@@ -268,9 +283,9 @@ class StudioSession:
 
         Args:
             name: of the result; an older one of this name is replaced.
-            kind: "statics", "motion" or "modes".
+            kind: of the result.
             call: the call of the library.
-            function: called with the robot and the Run, whose `done` it sets; a stopped Run raises Stopped.
+            function: called with the robot and the Run, whose `advance` it calls now and then.
         Raises:
             ModelError: there is no robot yet.
         """
@@ -289,31 +304,47 @@ class StudioSession:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 value = function(model, run)
-            seconds = time.perf_counter() - run.began
-            self.results[name] = Result(name, kind, model, value, run.call, seconds)
-            self._say(run.call)
             told = "; ".join(_told(caught))
-            self.note = f"{name}: {summary(self.results[name])} in {seconds:.2g} s" + (f"; {told}" if told else "")
-            self.show_result(name)
-        except Stopped:
-            self.note = f"{name}: stopped"
+            self._keep(Result(name, kind, model, value, run.call, time.perf_counter() - run.began), told)
+        except Stopped as stop:
+            self._keep_part(name, kind, model, run, stop, "stopped")
         except _TOLD as error:
-            self.note = f"{name}: {error}"
+            self._keep_part(name, kind, model, run, error, str(error))
         except Exception as error:  # shown on the page, and in the log with its place
             logging.getLogger("lissom").exception("studio")
             self.note = f"{name}: {type(error).__name__}: {error}"
         finally:
             self.run = None
 
+    def _keep(self, result: Result, told: str) -> None:
+        """Keep a result and show it."""
+        self.results[result.name] = result
+        self._say(result.call)
+        said = f"{result.name}: {summary(result)} in {result.seconds:.2g} s"
+        self.note = said + (f"; {told}" if told else "")
+        self.show_result(result.name)
+
+    def _keep_part(self, name: str, kind: str, model: Model, run: Run, error: BaseException, why: str) -> None:
+        """Keep the branch so far of a computation that has ended early; of others, say why only."""
+        part = getattr(error, "partial", None)
+        if kind == "branch" and isinstance(part, Branch) and len(part.factor) > 1:
+            self._keep(Result(name, kind, model, part, run.call, time.perf_counter() - run.began), why)
+        else:
+            self.note = f"{name}: {why}"
+
     def stop_run(self) -> None:
-        """Ask the computation that is running to stop; motions do so at their next step."""
+        """Ask the computation that is running to stop; it does so at its next step."""
         if self.run is not None:
             self.run.is_stopped = True
 
     def solve_statics(self, name: str, u: list[float]) -> bool:
         """Find the equilibrium under inputs u [their units] and keep it under a name."""
         call = f"rest = ls.solve_statics(model, u={_listed(u)})"
-        return self.compute(name, "statics", call, lambda model, run: solve_statics(model, u, self._guess(model)))
+        return self.compute(name, "statics", call, lambda model, run: self._rest(model, u, run))
+
+    def _rest(self, model: Model, u: Any, run: Run) -> Equilibrium:
+        """The equilibrium near the one that is shown; a long search can be stopped."""
+        return solve_statics(model, u, self._guess(model), progress=lambda done: run.advance())
 
     def _guess(self, model: Model) -> np.ndarray | None:
         view = self.view
@@ -331,22 +362,18 @@ class StudioSession:
             ModelError: an expression has a mistake.
         """
         inputs = inputs_of(u)
-        given = f"ls.Expression({u!r}, 't')" if isinstance(inputs, Expression) else _listed(inputs)
+        given = f"ls.Expression({inputs.source!r}, 't')" if isinstance(inputs, Expression) else _listed(inputs)
         start = "rest.q" if from_rest else "None"
         call = f"motion = ls.simulate(model, {duration:g}, {start}, u={given})" if u else (
             f"motion = ls.simulate(model, {duration:g}, {start})")  # fmt: skip
 
         def moved(model: Model, run: Run) -> Trajectory:
-            def said(t: float) -> None:
-                run.done = min(float(t) / duration, 1.0)
-                if run.is_stopped:
-                    raise Stopped
-
             first = None
             if from_rest:
                 here = inputs(0.0) if isinstance(inputs, Expression) else inputs
-                first = solve_statics(model, here if u else None, self._guess(model)).q
-            return simulate(model, duration, first, None, inputs if u else None, progress=said)
+                first = self._rest(model, here if u else None, run).q
+            return simulate(model, duration, first, None, inputs if u else None,
+                            progress=lambda t: run.advance(float(t) / duration))  # fmt: skip
 
         return self.compute(name, "motion", call, moved)
 
@@ -355,9 +382,66 @@ class StudioSession:
         call = f"found = ls.modes(model, ls.solve_statics(model, u={_listed(u)}).q, u={_listed(u)})"
 
         def found(model: Model, run: Run) -> Modes:
-            return modes(model, solve_statics(model, u, self._guess(model)).q, u)
+            rest = self._rest(model, u, run)
+            run.advance()
+            return modes(model, rest.q, u)
 
         return self.compute(name, "modes", call, found)
+
+    def follow_branch(self, name: str, u: list[float], end: float, step: float, points: int) -> bool:
+        """Follow the branch of equilibria to the load factor `end`; see `branch_run`."""
+        call, found = branch_run(u, end, step, points)
+        return self.compute(name, "branch", call, lambda model, run: found(model, run.advance))
+
+    def sweep(self, name: str, u: list[float], axes: Sequence[Axis]) -> bool:
+        """Find the equilibria for all values of one or two axes and record them beside the robot; see `sweep_run`."""
+        call, found = sweep_run(u, axes, self._results_folder() / name)
+        return self.compute(name, "sweep", call, lambda model, run: found(model, run.advance))
+
+    def identify(self, name: str, file: str, parameters: Sequence[str], is_motion: bool) -> bool:
+        """Fit values to the measurements of a CSV file below the folder of the robot; see `fit_run`."""
+        if self.model is None:
+            raise ModelError("studio: a robot without mistakes is needed first")
+        call, found = fit_run(within(self.document.folder, file), parameters, is_motion, self.model)
+        return self.compute(name, "fit", call, lambda model, run: found(model, run.advance))
+
+    def take_values(self, name: str) -> None:
+        """Write the values of an identification into the document, each as one edit.
+
+        Raises:
+            ModelError: a value has no place of its own in the file.
+        """
+        for keys, value in places_of_values(self.results[name].value.values, self.document.data):
+            self.document.put(keys, value)
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a result another name.
+
+        Raises:
+            ModelError: the name is taken or empty.
+        """
+        if not new or new in self.results:
+            raise ModelError(f"result: the name must be new (got {new!r})")
+        self.results = {new if key == name else key: replace(result, name=new) if key == name else result
+                        for key, result in self.results.items()}  # fmt: skip
+        self.ghosts = [new if key == name else key for key in self.ghosts]
+
+    def forget(self, name: str) -> None:
+        """Drop a result, and its ghost."""
+        self.results.pop(name, None)
+        if name in self.ghosts:
+            self.toggle_ghost(name)
+
+    def toggle_ghost(self, name: str) -> None:
+        """Keep a result in the scene as a ghost beside what is shown, or remove it."""
+        self.ghosts = [one for one in self.ghosts if one != name] if name in self.ghosts else [*self.ghosts, name]
+        if self.view is not None:
+            self._show(self.view)
+
+    def ghost_motions(self) -> list[tuple[str, Model, Trajectory]]:
+        """Name, robot and motion of each ghost."""
+        known = [self.results[name] for name in self.ghosts if name in self.results]
+        return [(one.name, one.model, self._motion_of(one, 0)) for one in known]
 
     def show_result(self, name: str, mode: int = 0) -> None:
         """Show a result: an equilibrium, a motion to replay, or a mode of vibration, counted from 0."""
@@ -366,11 +450,23 @@ class StudioSession:
             view = Session(result.model, result.value.q, None, result.value.u)
             view.set_mode("equilibrium")
         else:
-            motion = result.value if result.kind == "motion" else mode_motion(result.value, mode)
-            view = Session(result.model, None, motion)
+            view = Session(result.model, None, self._motion_of(result, mode))
         view.update(0.0)
         self.view = view
         self._show(view)
+
+    def _motion_of(self, result: Result, mode: int) -> Trajectory:
+        """A result as a motion on the screen."""
+        value, model = result.value, result.model
+        if result.kind in ("motion", "modes"):
+            return value if result.kind == "motion" else mode_motion(value, mode)
+        if result.kind == "fit":
+            rest = value.equilibrium
+            return shown_as_motion(model, value.motion.q if rest is None else rest.q, np.zeros(model.nu))
+        rows = value.q[value.found] if result.kind == "sweep" else np.atleast_2d(value.q)
+        if not len(rows):
+            raise ModelError(f"{result.name}: no equilibrium was found; the folder {value.path.name!r} says why")
+        return shown_as_motion(model, rows, np.atleast_2d(getattr(value, "u", np.zeros(model.nu)))[0])
 
     def back(self) -> None:
         """Show the robot of the document again."""
@@ -391,12 +487,14 @@ class StudioSession:
         result = self.results.get(name)
         if result is None or (ending != "png" and result.kind != "motion"):
             raise ModelError(f"result {name!r}: must be a motion, or its file a picture (got .{ending})")
-        stem = "robot" if self.document.path is None else self.document.path.stem
-        folder = self.document.folder / f"{stem} results"
+        folder = self._results_folder()
         folder.mkdir(exist_ok=True)
         path = within(folder, f"{name}.{ending}")
         if ending == "png":
-            render(result.model, result.value if result.kind == "motion" else result.value.q, path)
+            is_many = result.kind in ("branch", "sweep", "fit")
+            render(
+                result.model, self._motion_of(result, 0) if is_many or result.kind == "motion" else result.value.q, path
+            )
         elif ending == "csv":
             result.value.to_csv(path, model=result.model)
         elif ending == "mat":
@@ -406,6 +504,23 @@ class StudioSession:
         self._say({"png": f"ls.render(model, motion, {path.name!r})", "csv": f"motion.to_csv({path.name!r})",
                    "mat": f"motion.to_mat({path.name!r})"}.get(ending, f"motion.save({path.name!r})"))  # fmt: skip
         return path
+
+    def _results_folder(self) -> Path:
+        """Folder of results beside the robot file."""
+        stem = "robot" if self.document.path is None else self.document.path.stem
+        return self.document.folder / f"{stem} results"
+
+    def _load_results(self, model: Model) -> None:
+        """Motions of this robot that were written before."""
+        for path in sorted(self._results_folder().glob("*.npz")):
+            try:
+                motion = Trajectory.load(path)
+            except (OSError, ValueError, KeyError, ShapeError, ModelError) as error:
+                self.note = f"{path.name}: {error}"
+                continue
+            if motion.q.ndim == 2 and motion.q.shape[1] == model.nq and motion.u.shape[1] == model.nu:
+                call = f"motion = ls.Trajectory.load({path.name!r})"
+                self.results[path.stem] = Result(path.stem, "motion", model, motion, call, 0.0)
 
 
 def changed_places(a: Any, b: Any, keys: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -464,11 +579,12 @@ def kept_shape(old: Model, q: np.ndarray, new: Model) -> np.ndarray:
 
 
 def inputs_of(texts: list[str]) -> Expression | list[float]:
-    """Inputs from texts: numbers, or an Expression of t if one of the texts is no number."""
+    """Inputs from texts: numbers, or an Expression of t if one of the texts is no number. A text such as "0: 1, 2: 5"
+    is a table of times and values."""
     try:
         return [float(text) for text in texts]
     except ValueError:
-        return Expression([text.strip() or "0" for text in texts], "t")
+        return Expression([table_expression(text) or text.strip() or "0" for text in texts], "t")
 
 
 def mode_motion(found: Modes, k: int) -> Trajectory:
@@ -495,6 +611,16 @@ def summary(result: Result) -> str:
         return "stable equilibrium" if not count else f"equilibrium with {count} unstable modes"
     if isinstance(value, Trajectory):
         return f"motion of {value.t[-1]:g} s, {len(value.t)} states"
+    if isinstance(value, Branch):
+        kinds = [event.kind for event in value.events]
+        events = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        return f"branch of {len(value.factor)} points to the factor {value.factor[-1]:.3g}; {events or 'no events'}"
+    if isinstance(value, Swept):
+        over = " and ".join(axis.name for axis in value.axes)
+        lost = int((~value.found).sum())
+        return f"{len(value.q)} equilibria over {over}" + (f", {lost} not found" if lost else "")
+    if isinstance(value, Fit):
+        return f"{len(value.values)} values; residuals of {value.noise:.2g} m"
     hertz = ", ".join(f"{x / (2 * np.pi):.3g}" for x in value.frequencies[:4])
     return f"{len(value.frequencies)} modes: {hertz}{', ...' if len(value.frequencies) > 4 else ''} Hz"
 

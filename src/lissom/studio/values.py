@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,12 @@ def components(value: Any) -> list[str]:
     return [] if source is None else [str(source)]
 
 
-def graph(value: Any, variable: str, *, tapers: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+def graph(
+    value: Any, variable: str, *, tapers: bool = False, longest: float = _LONGEST
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Samples of a function: the variable (n,) and the values (n, m). None if it is no function yet. With `tapers` two
-    numbers are those of base and tip."""
-    x = np.linspace(0.0, 1.0 if variable == "s" else _LONGEST, _SAMPLES)
+    numbers are those of base and tip. `longest` is the end of a graph over time [s]."""
+    x = np.linspace(0.0, 1.0 if variable == "s" else longest, _SAMPLES)
     try:
         if isinstance(value, dict) and "expression" in value:
             function: Any = Expression(value["expression"], value.get("variable", variable), value.get("constants", {}))
@@ -116,6 +119,32 @@ def graph(value: Any, variable: str, *, tapers: bool = False) -> tuple[np.ndarra
     except (ModelError, ArithmeticError, IndexError, TypeError, ValueError):
         return None
     return (x, y) if np.isfinite(y).all() else None
+
+
+def table_of(text: str) -> list[tuple[float, float]]:
+    """The times and values of a text such as "0: 1, 2: 5"; none if it is no table with rising times."""
+    pairs = [pair.split(":") for pair in text.replace(";", ",").strip(" ,").split(",")]
+    try:
+        found = [(float(t), float(value)) for t, value in pairs]
+    except ValueError:
+        return []
+    rising = all(a[0] < b[0] for a, b in pairwise(found))
+    return found if len(found) > 1 and rising and np.isfinite(found).all() else []
+
+
+def table_expression(text: str) -> str:
+    """The expression of t with the values of a table, linear between its times and constant before and after; empty if
+    the text is no table.
+
+        f(t) = v₁ + Σ (kᵢ − kᵢ₋₁) max(t − tᵢ, 0),   kᵢ = (vᵢ₊₁ − vᵢ)/(tᵢ₊₁ − tᵢ)                              (1)
+    """
+    table = table_of(text)
+    if not table:
+        return ""
+    slopes = [0.0, *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(table)), 0.0]
+    parts = [f"({after - before!r})*maximum(t - ({t!r}), 0)" for (t, _), before, after in zip(table, slopes, slopes[1:])
+             if after != before]  # fmt: skip
+    return " + ".join([f"({table[0][1]!r})", *parts])
 
 
 # -- values of new parts ----------------------------------------------------------------------------------------------

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, final
 
-import numpy as np
-
 from lissom.errors import ModelError
 from lissom.io.reading import Fault
 from lissom.robot import fields as kinds
 from lissom.studio.document import RobotDocument
+from lissom.studio.drawings import graph_picture
 from lissom.studio.forms import (
     BY_NAME,
     CHOICE,
@@ -39,13 +38,12 @@ from lissom.studio.values import (
     text_of,
     value_of,
 )
-from lissom.viewing.colors import SERIES
 
 Keys = list[str | int]
 NONE, WORLD = "none", "the world"
 _SHORT = 8  # number of fields up to which a form shows all of them
+_FIRST = 4  # first fields of a long form, which are always shown
 _DEEPEST = 2  # level of nested forms that are open at first
-_WIDE, _HIGH = 260, 74  # of a graph [pixels]
 _HOW = {"constant": "number, or base, tip", "expression": "expression", "table": "table"}
 
 
@@ -130,7 +128,8 @@ class PartForm:
 
         data = data if isinstance(data, dict) else {}
         own = [one for one in form.fields if not (depth == 0 and one.name == "name")]
-        waiting = [] if len(own) <= _SHORT else [one for one in own if not one.is_required and one.name not in data]
+        late = own[_FIRST:] if len(own) > _SHORT else []
+        waiting = [one for one in late if not one.is_required and one.name not in data]
         for one in own:
             if one not in waiting:
                 self._field(one, [*keys, one.name], depth)
@@ -527,36 +526,10 @@ class PartForm:
                 self._put([*keys, name], start, again=True)
 
         if section:
-            ui.select(known, label="add", on_change=lambda event: add(event.value)).props("dense outlined").classes(
-                "w-full"
-            )
+            adder = ui.select(known, label="add", on_change=lambda event: add(event.value)).props("dense outlined")
+            adder.classes("w-full").props(_mark([*keys, "add"]))
         else:
             self._line("", "add a name", "", add)
-
-
-def graph_picture(found: tuple[np.ndarray, np.ndarray] | None, variable: str) -> str:
-    """A graph of a function as SVG; empty if there is no function."""
-    if found is None:
-        return ""
-    x, y = found
-    low, high = float(y.min()), float(y.max())
-    spread = high - low or max(abs(high), 1e-12)
-    low, high = (low, high) if high > low else (low - 0.5 * spread, high + 0.5 * spread)
-    left, top, width, height = 4.0, 6.0, _WIDE - 64.0, _HIGH - 24.0
-    lines = []
-    for k, row in enumerate(y.T):
-        across = left + width * (x - x[0]) / (x[-1] - x[0])
-        up = top + height * (1.0 - (row - low) / (high - low))
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up))
-        color = SERIES[k % len(SERIES)]
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.6"/>')
-    frame = f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" stroke="#ccd"/>'
-    text = 'font-size="10" fill="#667"'
-    right, base = left + width + 4, top + height
-    words = (f'<text x="{right}" y="{top + 8}" {text}>{high:.3g}</text><text x="{right}" y="{base}" {text}>{low:.3g}'
-             f'</text><text x="{left}" y="{base + 13}" {text}>{variable} = {x[0]:g}</text>'
-             f'<text x="{left + width - 22}" y="{base + 13}" {text}>{x[-1]:g}</text>')  # fmt: skip
-    return f'<svg width="100%" viewBox="0 0 {_WIDE} {_HIGH}">{frame}{"".join(lines)}{words}</svg>'
 
 
 def _mark(keys: Sequence[str | int]) -> str:

@@ -62,7 +62,7 @@ def sweep(
     cluster: Any = None,
     chunk: int | None = None,
     units: Mapping[str, str] | None = None,
-    progress: bool = False,
+    progress: bool | Callable[[float], Any] = False,
 ) -> SweepResults:
     """Compute a study for many samples of a robot's values, inputs and starts.
 
@@ -85,7 +85,7 @@ def sweep(
         cluster: address of a Dask scheduler, or a client, instead of `workers`.
         chunk: number of samples that are computed and written together; None chooses it.
         units: units of the results of a function by name, such as {"tip": "m"}. They are stored with the results.
-        progress: True shows a progress bar.
+        progress: True shows a progress bar. A function is called with the number of finished samples instead.
     Returns:
         SweepResults. Failed samples are listed in `failures` with the reasons; the others continue.
     Raises:
@@ -234,7 +234,9 @@ class _Run:
 
 
 @contextmanager
-def _progress_bar(show: bool, count: int, finished: int) -> Iterator[Callable[[list[Row]], None]]:
+def _progress_bar(
+    show: bool | Callable[[float], Any], count: int, finished: int
+) -> Iterator[Callable[[list[Row]], None]]:
     """A function that advances the bar by the finished rows of its argument."""
     failed = 0
     with progress_bar(show, count, "sweeping", "samples") as tell:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -102,21 +102,29 @@ class Labels:
         self.text(3.0, self.height - 4.2, words, size=2.4, bold=True)
         self._rows += 1.3
 
-    def clock(self, t: float) -> None:
-        """Write the time at the middle of the lower edge."""
-        self.text(0.5 * self.width, 3.0, f"t = {t:.2f} s", "ms", 2.2)
+    def clock(self, t: float, speed: float = 1.0) -> None:
+        """Write the time at the middle of the lower edge, and how much slower or faster than the motion the film is."""
+        digits = 2 if speed > 0.2 else 3 if speed > 0.02 else 4
+        pace = f", {1.0 / speed:.3g} times slower" if speed < 1.0 else f", {speed:.3g} times faster"
+        self.text(0.5 * self.width, 3.0, f"t = {t:.{digits}f} s{pace if speed != 1.0 else ''}", "ms", 2.2)
 
     def key(self, colors: dict[str, np.ndarray], pixels: np.ndarray) -> None:
         """List names beside their colours, in the upper corner where they hide less of a robot at pixels (n, 3)."""
-        long = 4.5 + max(self._draw.textlength(name, font=self._small(False)) for name in colors) / self.unit
-        x, y = pixels[:, 0] * _FINER / self.unit, self.height - pixels[:, 1] * _FINER / self.unit
-        tall = y > self.height - 4.0 - 2.8 * (len(colors) + self._rows)
-        at_left, at_right = ((x < 4.0 + long) & tall).sum(), ((x > self.width - 4.0 - long) & tall).sum()
+        at_left, at_right, long = self.hidden_by_key(colors, pixels)
         start = 3.0 if at_left <= at_right or self._has_bar else self.width - 3.0 - long
         for k, (name, color) in enumerate(colors.items()):
             row = self.height - 4.2 - 2.8 * (k + (self._rows if start == 3.0 else 0.0))
             self._line([(start, row + 0.7), (start + 2.6, row + 0.7)], 0.55, _painted(color))
             self.text(start + 3.4, row, name)
+
+    def hidden_by_key(self, colors: Iterable[str], pixels: np.ndarray) -> tuple[int, int, float]:
+        """Number of pixels (n, 3) that `key` would hide in the left and in the right corner, and its width in units."""
+        names = list(colors)
+        long = 4.5 + max(self._draw.textlength(name, font=self._small(False)) for name in names) / self.unit
+        x, y = pixels[:, 0] * _FINER / self.unit, self.height - pixels[:, 1] * _FINER / self.unit
+        tall = y > self.height - 4.0 - 2.8 * (len(names) + self._rows)
+        at_left, at_right = ((x < 4.0 + long) & tall).sum(), ((x > self.width - 4.0 - long) & tall).sum()
+        return int(at_left), int(at_right), long
 
     def color_bar(self, low: float, high: float, label: str) -> None:
         """Draw the scale of colours at the right."""
@@ -461,12 +469,13 @@ class Plane(NamedTuple):
     reach: float
 
 
-def background_planes(model: Model, camera: Camera, points: np.ndarray) -> list[Plane]:
+def background_planes(model: Model, camera: Camera, points: np.ndarray, hanging: bool = False) -> list[Plane]:
     """Planes behind a robot that are drawn: the ground, or a wall that a rod is clamped to if the camera sees its free
     side.
 
     Args:
         points: points of everything that is drawn, shape (n, 3) [m].
+        hanging: whether the robot hangs, so that it does not stand on the ground.
     """
     if camera.is_plane:
         return []
@@ -485,7 +494,7 @@ def background_planes(model: Model, camera: Camera, points: np.ndarray) -> list[
             base = base_placement(model, k)
             found = [(base[:3, 3], base[:3, 0])]
         stands = stands or joint.nv < 6
-    if not found and stands and model.description.fluid is None:
+    if not found and stands and not hanging and model.description.fluid is None:
         found = [(low, up)]
     return [_plane(point, normal, points, size) for point, normal in found if normal @ camera.axes[2] > 0.08]
 

@@ -12,7 +12,7 @@ smooth; along its edges vertices are doubled, so that each vertex has one normal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -26,13 +26,15 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.model.model import Model
 from lissom.model.points import place_of_point, places_of
-from lissom.robot.actuators import PathBody, PathItem, PathPoint, PathRod, PathWrap, Tendon, offset_function
+from lissom.robot.actuators import Chamber, PathBody, PathItem, PathPoint, PathRod, PathWrap, Tendon, offset_function
 from lissom.robot.bodies import Body, Solid
+from lissom.robot.functions import profile
 from lissom.robot.shapes import box_faces, revolved
 
 STATIONS, AROUND = 41, 32  # stations of a rod; points around a section and around solids
 _ALONG = 2 * STATIONS - 1  # number of points of a tendon along a rod
 _SHARP = np.cos(np.radians(38.0))  # cosine of the angle between normals of facets above which their joint is smooth
+_NONE = np.zeros(0)
 _STEP = 1e-6  # step of the difference in time for speeds [s]
 
 
@@ -89,17 +91,19 @@ class Line:
     """Line through points.
 
     Fields:
-        kind: "tendon"; "spring" between its two ends; "tie" from a link to the base of a child at some distance; "loop"
-            between the two places that a loop joins.
+        kind: "tendon"; "chamber", the centreline of one; "spring" between its two ends; "tie" from a link to the base
+            of a child at some distance; "loop" between the two places that a loop joins.
         name: of the tendon, spring, child link or loop.
         rows: the line's points among all points.
         links: names of the links that the line touches, without the world.
+        radius: of a chamber at its points, that of a circle of the same area (n,) [m]; empty for other lines.
     """
 
     kind: str
     name: str
     rows: slice
     links: tuple[str, ...]
+    radius: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 @final
@@ -294,6 +298,10 @@ class _Builder:
         for actuator in self.robot.actuators.values():
             if isinstance(actuator, Tendon):
                 self._add_path("tendon", actuator.name, actuator.path)
+            if isinstance(actuator, Chamber):
+                area = profile(actuator.area, f"{actuator.name}: area")
+                radius = np.sqrt(np.array([float(area(s)) for s in _abscissae(actuator.path)]) / np.pi)
+                self._add_line("chamber", actuator.name, [self._along(actuator.path)], [actuator.path], radius)
         for spring in sorted(self.robot.springs.values(), key=lambda spring: not spring.is_straight):
             for _, path in spring.paths():
                 self._add_path("spring", spring.name, path)
@@ -337,6 +345,8 @@ class _Builder:
         for actuator in self.robot.actuators.values():
             if isinstance(actuator, Tendon):
                 yield from actuator.path
+            if isinstance(actuator, Chamber):
+                yield actuator.path
         for spring in self.robot.springs.values():
             for _, path in spring.paths():
                 yield from path
@@ -455,12 +465,19 @@ class _Builder:
             start += len(parts[-1].frame)
         self._add_line(kind, name, parts, path)
 
-    def _add_line(self, kind: str, name: str, parts: Sequence[_Placed], items: Sequence[PathItem]) -> None:
+    def _add_line(
+        self,
+        kind: str,
+        name: str,
+        parts: Sequence[_Placed],
+        items: Sequence[PathItem],
+        radius: np.ndarray = _NONE,
+    ) -> None:
         start = self.size
         for part in parts:
             self._add(part)
         links = dict.fromkeys(item.link for item in items if item.link is not None)
-        self.lines.append(Line(kind, name, slice(start, self.size), tuple(links)))
+        self.lines.append(Line(kind, name, slice(start, self.size), tuple(links), radius))
 
     def _add(self, placed: _Placed) -> slice:
         self.placed.append(placed)

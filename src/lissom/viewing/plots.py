@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-_DPI, _PICTURE_DPI = 200, 150  # dots per inch of figures, and of pictures of robots in them
+_DPI, _PICTURE_DPI, _NOTEBOOK_DPI = 200, 150, 100  # dots per inch of figures, of robots in them, in notebooks
 _WIDE, _TITLE = 7.0, 0.5  # width of a figure with one picture, and height of its title [in]
 _SMALLEST = 64  # smallest number of pixels of a picture along each side
-_APART = 50.0  # largest ratio of the spans of curves that share a panel
+_APART = 10.0  # largest ratio of the range of a panel to the span of a curve in it
+_STILL = 1e-6  # largest span of a curve that counts as constant, relative to the largest span
 _INCHES = 1.9  # approximate height of a panel [in]
 
 
@@ -93,14 +96,14 @@ def plot_shapes(
     return finish(axes.figure, path)
 
 
-def _figure_class() -> Any:
+def figure_class() -> Any:
     """The class of figures of matplotlib; a ModelError names the extra where it is missing."""
     return optional("matplotlib.figure", "graphs need matplotlib", "view").Figure
 
 
 def _picture_axes(width: int, height: int) -> Any:
     """Axes over all of a figure but its title, for a picture of this shape."""
-    Figure = _figure_class()
+    Figure = figure_class()
     tall = _WIDE * height / width
     return Figure(figsize=(_WIDE, tall + _TITLE)).add_axes((0.0, 0.0, 1.0, tall / (tall + _TITLE)))
 
@@ -111,13 +114,14 @@ class Panel(NamedTuple):
 
     Fields:
         label: with a unit. series: rows (n, k). names: of the columns. is_input: whether they are inputs, which may be
-        constant between samples.
+        constant between samples. looks: numbers of the colours of the columns; None is their order.
     """
 
     label: str
     series: np.ndarray
     names: list[str]
     is_input: bool = False
+    looks: list[int] | None = None
 
 
 def plot_trajectory(
@@ -134,8 +138,9 @@ def plot_trajectory(
     """Plot a motion against time: the position of a frame in the world, coordinates, wrenches of a section or a joint,
     and the inputs.
 
-    Curves of very different scales are drawn in separate axes. Inputs that are constant between samples are drawn as
-    steps.
+    Curves of one unit share axes as long as each of them is visible beside the others. Inputs that are constant during
+    the motion, and positions and coordinates that are constant far from the others, are not drawn; a line below the
+    graphs gives their values. Inputs that are constant between samples are drawn as steps.
 
     Args:
         trajectory: of one motion.
@@ -153,7 +158,7 @@ def plot_trajectory(
     Raises:
         ShapeError: the trajectory is a batch. ModelError: no such link, frame or rod, or s outside [0, 1].
     """
-    Figure = _figure_class()
+    Figure = figure_class()
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     rods, links = model.rods, model.links
@@ -166,8 +171,8 @@ def plot_trajectory(
         for unit, columns in inputs_by_unit(model).items()
     ]
     moving = _coordinate_panels(model, trajectory.q, _chosen_links(model, coordinates))
-    others = _split_by_scale([*moving, *_wrench_panels(model, trajectory, internal, joint), *inputs])
-    drawn = [Panel(f"{place} [m]", tip, list("xyz")), *others]
+    position = Panel(f"{place} [m]", tip, list("xyz"))
+    drawn, still = _split_by_scale([position, *moving, *_wrench_panels(model, trajectory, internal, joint), *inputs])
     heights = [1.25] + [1.0] * (len(drawn) - 1)
     figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
@@ -176,6 +181,8 @@ def plot_trajectory(
     figure.align_ylabels(panels)
     panels[-1].set_xlabel("time [s]", color=INK)
     panels[0].set_title(model.name if title is None else title, loc="left", color=INK, fontsize=12, weight="bold")
+    if still:
+        figure.supxlabel(textwrap.fill(f"constant: {', '.join(still)}", 110), fontsize=8.5, color=INK)
     return finish(figure, path)
 
 
@@ -276,21 +283,34 @@ def _joint_force_kinds(model: Model) -> dict[int, str]:
     return kinds
 
 
-def _split_by_scale(panels: list[Panel]) -> list[Panel]:
-    """Split panels by the scale of their curves, so that no curve looks flat beside another one; constant curves stay
-    in the first part."""
-    out = []
+def _split_by_scale(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
+    """Split panels so that no curve looks flat beside others: the range of a panel is at most `_APART` times the span
+    of each of its curves. Constant outputs stay where this leaves them visible.
+
+    Returns:
+        the panels that are drawn, and the constants that are not, such as "tension of left = 2 N".
+    """
+    out, still = [], []
     for panel in panels:
-        spans = np.ptp(panel.series, axis=0) if len(panel.series) else np.zeros(len(panel.names))
+        low, high = panel.series.min(axis=0, initial=np.inf), panel.series.max(axis=0, initial=-np.inf)
+        spans = np.maximum(high - low, 0.0) if len(panel.series) else np.zeros(len(panel.names))
+        fixed = spans <= _STILL * spans.max(initial=0.0)
         groups: list[list[int]] = []
         for k in np.argsort(-spans, kind="stable").tolist():
-            fits = spans[k] <= 1e-9 * spans.max() or not groups or spans[groups[-1][0]] <= _APART * spans[k]
-            if not groups or not fits:
-                groups.append([])
-            groups[0 if spans[k] <= 1e-9 * spans.max() else -1].append(k)
+            if not fixed[k]:
+                fitting = [own for own in groups if np.ptp([*low[[*own, k]], *high[[*own, k]]]) <= _APART * spans[k]]
+                fitting[0].append(k) if fitting else groups.append([k])
+        for k in np.flatnonzero(fixed).tolist():
+            among = [own for own in groups if not spans.any() or low[own].min() <= low[k] <= high[own].max()]
+            if not panel.is_input and (among or not groups):
+                among[0].append(k) if among else groups.append([k])
+            elif len(panel.series):
+                quantity, _, unit = panel.label.replace("\n", " ").removesuffix("]").partition(" [")
+                still.append(f"{quantity} {panel.names[k]} = {low[k]:.4g} {unit}".rstrip(" -"))
         for group in map(sorted, groups):
-            out.append(panel._replace(series=panel.series[:, group], names=[panel.names[k] for k in group]))
-    return out
+            names = [panel.names[k] for k in group]
+            out.append(panel._replace(series=panel.series[:, group], names=names, looks=group))
+    return out, still
 
 
 def _is_sampled(u: np.ndarray) -> bool:
@@ -301,10 +321,10 @@ def _is_sampled(u: np.ndarray) -> bool:
 
 def _draw(axes: Any, t: np.ndarray, panel: Panel) -> None:
     ends = []
-    for k, label in enumerate(panel.names):
-        dashes = ("-", "--", ":")[k // len(SERIES) % 3]
+    for k, (label, look) in enumerate(zip(panel.names, panel.looks or range(len(panel.names)))):
+        dashes = ("-", "--", ":")[look // len(SERIES) % 3]
         style = "steps-post" if panel.is_input and _is_sampled(panel.series[:, k]) else "default"
-        color = SERIES[k % len(SERIES)]
+        color = SERIES[look % len(SERIES)]
         axes.plot(t, panel.series[:, k], dashes, color=color, linewidth=1.5, label=label, drawstyle=style)
         ends.append((float(panel.series[-1, k]), label, color))
     axes.set_ylabel(panel.label, color=INK)
@@ -344,8 +364,16 @@ def spread(places: np.ndarray, apart: float) -> np.ndarray:
     return np.clip(found, min(0.0, most), max(most, 0.0)) + shift
 
 
+def notebook_picture(figure: Any) -> bytes:
+    """A figure as PNG."""
+    out = BytesIO()
+    figure.savefig(out, format="png", dpi=_NOTEBOOK_DPI, facecolor="white")
+    return out.getvalue()
+
+
 def finish(figure: Any, path: str | Path | None) -> Figure:
-    """Write a figure to `path` unless that is None, and return it.
+    """Write a figure to `path` unless that is None, and return it. Notebooks show it as a picture, also without an
+    import of pyplot, which would teach them to.
 
     Raises:
         ModelError: matplotlib cannot write files of this ending. OSError: the file cannot be written.
@@ -356,4 +384,6 @@ def finish(figure: Any, path: str | Path | None) -> Figure:
         require(kind in known, "picture", f"must end in one of {', '.join(f'.{end}' for end in known)}", file.name)
         file = file if file.suffix else file.with_name(f"{file.name}.{kind}")
         write_whole(file, lambda stream: figure.savefig(stream, format=kind, dpi=_DPI, facecolor="white"))
+    if hasattr(figure, "savefig"):  # no part of another figure
+        figure._repr_png_ = partial(notebook_picture, figure)
     return figure

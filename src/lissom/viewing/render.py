@@ -36,10 +36,13 @@ from lissom.viewing.canvas import (
     canvas,
     loaded_pyvista,
     merged,
+    nice_number,
     shadow,
 )
 from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, rgb, shape_values
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
+from lissom.viewing.mounts import hangs, mounts, unseen
+from lissom.viewing.picture import Picture
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,8 +51,9 @@ _SOFT, _RIGID, _TIE, _SPRING, _WHITE = rgb("#f0b98a"), rgb("#aab2bd"), rgb("#8d9
 _OBSTACLE, _TRAIL = rgb("#7fa3c7"), rgb("#b5179e")
 _SIDES = 10  # of a tube
 _TURNS = 9  # of a spring
-_GHOSTS = (0.14, 0.42)  # opacity of the first and of the last but one of several configurations
+_GHOSTS = (0.26, 0.5)  # opacity of the first and of the last but one of several configurations
 _OBSTACLE_OPACITY = (0.36, 0.16)  # opacity of sides that face away from the eye, and of sides that face it
+_RIM = 0.3  # more opacity of the outlines of earlier configurations
 _HIDDEN = 0.35  # opacity of a tendon inside a body
 _MOST_NAMED = 8  # tendons
 _MARGINS = (0.08, 0.08, 0.11, 0.06)
@@ -102,7 +106,7 @@ def render(
             there is no force to be seen.
         size: width and height [pixels], or the width alone.
     Returns:
-        The picture, shape (height, width, 3), integers from 0 to 255.
+        The picture, shape (height, width, 3), integers from 0 to 255, which a notebook shows.
     Raises:
         ShapeError: the argument, the expected and the received shape. ModelError: no such link, or PyVista is missing.
     """
@@ -115,7 +119,7 @@ def render(
         from PIL import Image
 
         write_whole(Path(path), lambda file: Image.fromarray(picture).save(file, kind))
-    return picture
+    return picture.view(Picture)
 
 
 def _picture_format(path: str | Path) -> str:
@@ -166,22 +170,31 @@ class Scene:
         self._marked = rows[-1] if marks else None
         self._obstacles, self._values = obstacles, values
         points = self._everything(rows, curves)
+        has_pins = view is None and plane_of(model) is not None
+        self._mounts = mounts(model, self.paint.geometry, rows[-1], points, self.links, has_pins)
+        points = np.concatenate([points, *(part.vertices for part in self._mounts)])
         extent = float(np.ptp(points, axis=0).max()) or 1.0
         self.paint = Paint(model, self.links, paint, extent, own, fine)
-        self.camera = self._camera(points, view, size)
+        self.camera = self._with_room_for_key(self._camera(points, view, size), points)
         if paint is not None:
             painted = self.paint.painted_values(rows)
             self.paint.span = float(np.nanmin(painted)), float(np.nanmax(painted))
         self._levels = _levels(values, len(rows))
-        self._points = points
-        self._background = Background(model, self.camera, background_planes(model, self.camera, points))
+        self._points, self._hangs = points, hangs(model, points)
+        self._look_from(self.camera)
 
     def seen_by(self, camera: Camera) -> Scene:
         """The same scene seen by another camera."""
         other = copy(self)
-        other.camera = camera
-        other._background = Background(self.model, camera, background_planes(self.model, camera, self._points))
+        other._look_from(camera)
         return other
+
+    def _look_from(self, camera: Camera) -> None:
+        """Set the camera and what is behind the robot for it."""
+        self.camera = camera
+        planes = background_planes(self.model, camera, self._points, self._hangs)
+        self._background = Background(self.model, camera, planes)
+        self._shown_mounts = unseen(self._mounts, planes)
 
     def all_around(self) -> Camera:
         """Camera that keeps everything in the picture while it turns about the vertical."""
@@ -199,12 +212,14 @@ class Scene:
         shading = [(body.vertices, body.triangles, part) for body, part in zip(bodies, np.square(opacity))]
         shadows = [shadow(plane, self.camera, shading) for plane in self._background.planes]
         image = Composition(self._background.layer(shadows))
-        image.lay(self._robot(drawn, bodies[-1], points[-1]))
+        image.lay(self._robot(drawn, merged([bodies[-1], *self._shown_mounts]), points[-1]))
         for layer, part in self._contact_shapes(drawn, rows[-1], points):
             image.blend(layer, part)
         for k in range(solid):
             # at places that all configurations share, such as a clamped end, the solid one shows
-            image.blend(self._robot(drawn, bodies[k], points[k]), float(opacity[k]), 5.0 * self.paint.radius)
+            ghost, ahead = self._robot(drawn, bodies[k], points[k]), 5.0 * self.paint.radius
+            image.blend(ghost, float(opacity[k]), ahead)
+            image.blend(_rim(ghost), min(float(opacity[k]) + _RIM, 1.0), ahead)
         if curves:
             tubes = merged([tube(curve, 0.8 * self.paint.radius, _TRAIL) for curve in curves])
             image.lay(drawn.layer(self.camera, tubes))
@@ -238,8 +253,8 @@ class Scene:
             labels.color_bar(float(np.min(self._values)), float(np.max(self._values)), value_label)
         if self._marked is not None:
             self._mark(labels, self._marked)
-        if 0 < len(self.paint.tendons) <= _MOST_NAMED:
-            labels.key(self.paint.tendons, self.camera.pixels(self._points))
+        if 0 < len(self.paint.keys) <= _MOST_NAMED:
+            labels.key(self.paint.keys, self.camera.pixels(self._points))
         return labels
 
     def _mark(self, labels: Labels, q: np.ndarray) -> None:
@@ -335,17 +350,40 @@ class Scene:
         scaled = self.paint.paint is not None or self._values is not None
         return framed(axes, points, wanted, (left, right + 0.05 * scaled, bottom, top), normal is not None)
 
+    def _with_room_for_key(self, camera: Camera, points: np.ndarray) -> Camera:
+        """A camera whose picture has a free corner for the names of tendons and chambers."""
+        if not 0 < len(self.paint.keys) <= _MOST_NAMED:
+            return camera
+        at_left, at_right, long = Labels(camera).hidden_by_key(self.paint.keys, camera.pixels(points))
+        if not min(at_left, at_right):
+            return camera
+        left, right, bottom, top = _MARGINS
+        scaled = self.paint.paint is not None or self._values is not None
+        margins = max(left, 0.01 * (long + 5.0)), right + 0.05 * scaled, bottom, top
+        return framed(camera.axes, points, camera.size, margins, camera.is_plane)
+
     def _tint(self, k: int) -> np.ndarray | None:
         return None if self._values is None else ramp(self._levels[k])
 
 
 def _outline(layer: Layer, step: float) -> None:
     """Darken pixels that are nearer to the eye than a neighbour by more than a step [m]."""
-    rim = np.zeros(layer.near.shape, dtype=bool)
+    layer.colors[_edges(layer.near, step)] *= 0.45
+
+
+def _edges(near: np.ndarray, step: float) -> np.ndarray:
+    """Pixels that are nearer to the eye than a neighbour by more than a step [m]."""
+    rim = np.zeros(near.shape, dtype=bool)
     for axis in (0, 1):
         for way in (1, -1):
-            rim |= layer.near > np.roll(layer.near, way, axis=axis) + step
-    layer.colors[rim] *= 0.45
+            rim |= near > np.roll(near, way, axis=axis) + step
+    return rim
+
+
+def _rim(layer: Layer) -> Layer:
+    """The outline of a layer against what is behind it."""
+    rim = _edges(np.where(np.isfinite(layer.near), np.float32(0.0), -np.inf), 1.0)
+    return Layer(0.5 * layer.colors, np.where(rim, layer.near, -np.inf), layer.window)
 
 
 def _configurations(model: Model, motion: Any, shapes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -417,6 +455,8 @@ class Paint:
         self._lines = [line for line in self.geometry.lines if set(line.links) <= set(links)]
         tendons = [line.name for line in self._lines if line.kind == "tendon"]
         self.tendons = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(tendons)}
+        chambers = [line.name for line in self._lines if line.kind == "chamber"]
+        self.keys = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate([*tendons, *chambers])}
         springs = model.description.springs
         self._coils = {name for name, x in springs.items() if not x.slack and (x.stiffness > 0.0 or x.law is not None)}
         self.span = (0.0, 1.0)
@@ -448,6 +488,9 @@ class Paint:
             colors = np.tile(_color(mesh, tint) if color is None else color, (len(vertices), 1))
             if values is not None and mesh.kind == "rod":
                 colors = values[mesh.rows]
+            if mesh.kind == "rod" and not np.ptp(self.geometry.local[mesh.rows], axis=0).any():  # without an outline
+                centres = np.array([vertices[mesh.s == s].mean(axis=0) for s in np.unique(mesh.s)])
+                parts.append(tube(centres, 1.5 * self.radius, colors[0]))
             shifted = vertices if eye is None else vertices + k * self.step * eye
             parts.append(Painted(shifted, mesh.triangles, mesh.normals(vertices), colors))
         for line in self._lines:
@@ -488,9 +531,10 @@ class Paint:
         return parts
 
     def lines(self, points: np.ndarray) -> Painted:
-        """Tendons as tubes."""
-        tendons = [line for line in self._lines if line.kind == "tendon"]
-        return merged([tube(points[line.rows], self.radius, self.tendons[line.name]) for line in tendons])
+        """Tendons and chambers as tubes, chambers as wide as they are."""
+        inside = [line for line in self._lines if line.kind in ("tendon", "chamber")]
+        return merged([tube(points[line.rows], line.radius if line.kind == "chamber" else self.radius,
+                            self.keys[line.name]) for line in inside])  # fmt: skip
 
     def _ramp(self, values: np.ndarray) -> np.ndarray:
         low, high = self.span
@@ -530,10 +574,11 @@ def _color(mesh: Mesh, tint: np.ndarray | None) -> np.ndarray:
     return tint if mesh.kind != "rigid" else 0.6 * own + 0.4 * tint
 
 
-def tube(line: np.ndarray, radius: float, color: np.ndarray) -> Painted:
-    """Round tube along a line (n, 3), closed at its ends."""
-    apart = np.linalg.norm(np.diff(line, axis=0), axis=1) > 1e-3 * radius
-    line = line[np.append(True, apart)]
+def tube(line: np.ndarray, radius: float | np.ndarray, color: np.ndarray) -> Painted:
+    """Round tube along a line (n, 3), closed at its ends. The radius is a number, or one for each point (n,) [m]."""
+    radius = np.broadcast_to(radius, len(line))
+    apart = np.append(True, np.linalg.norm(np.diff(line, axis=0), axis=1) > 1e-3 * radius[1:])
+    line, radius = line[apart], radius[apart]
     if len(line) < 2:
         return Painted(np.zeros((0, 3)), np.zeros((0, 3), dtype=int), np.zeros((0, 3)), np.zeros((0, 3)))
     along = np.gradient(line, axis=0)
@@ -542,7 +587,7 @@ def tube(line: np.ndarray, radius: float, color: np.ndarray) -> Painted:
     other = np.cross(along, side)
     angle = 2.0 * np.pi * np.arange(_SIDES) / _SIDES
     normals = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * other[:, None]
-    rings = line[:, None] + radius * normals
+    rings = line[:, None] + radius[:, None, None] * normals
     k, i = (part.ravel() for part in np.meshgrid(np.arange(len(line) - 1), np.arange(_SIDES), indexing="ij"))
     a, b = k * _SIDES + i, k * _SIDES + (i + 1) % _SIDES
     sides = [np.stack([a, b, b + _SIDES], axis=1), np.stack([a, b + _SIDES, a + _SIDES], axis=1)]
@@ -593,6 +638,7 @@ def _coil(ends: np.ndarray, radius: float) -> np.ndarray:
 
 
 _FRAMES = 1_000_000  # of a film at most
+_SHORT = 3.0  # duration below which a motion is slowed down [s]
 _FRAMED = 60  # number of instants to which the camera is fitted
 
 
@@ -602,7 +648,7 @@ def film(
     path: str | Path,
     *,
     fps: float,
-    speed: float,
+    speed: float | None,
     trail: str | None,
     follow: str | None,
     orbit: float,
@@ -617,10 +663,11 @@ def film(
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a film shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     checks.number(fps, "fps", above=0.0)
-    checks.number(speed, "speed", above=0.0)
     checks.number(orbit, "orbit")
     if not len(trajectory.t):
         raise ShapeError("trajectory: a film needs a motion of at least one time, got none")
+    speed = chosen_speed(float(trajectory.t[-1] - trajectory.t[0])) if speed is None else speed
+    checks.number(speed, "speed", above=0.0)
     count = (trajectory.t[-1] - trajectory.t[0]) * fps / speed
     checks.require(count < _FRAMES, "film", f"must have at most {_FRAMES:,} frames; lower fps or raise speed", count)
     path = Path(path)
@@ -649,12 +696,17 @@ def film(
                 seen = scene if camera is scene.camera else scene.seen_by(camera)
                 grown = [] if curve is None or k == 0 else [curve[: k + 1]]
                 labels = seen.labels()
-                labels.clock(float(t))
+                labels.clock(float(t), speed)
                 yield labels.over(seen.picture(drawn, q[None], grown))
                 advance(k + 1)
 
     _WRITERS[path.suffix](path, frames(), fps, size)
     return path
+
+
+def chosen_speed(duration: float) -> float:
+    """Seconds of a motion per second of its film: 1, or less for a short motion, whose film takes some seconds."""
+    return 1.0 if duration >= _SHORT or duration <= 0.0 else nice_number(duration / _SHORT)
 
 
 def configurations_at(model: Model, trajectory: Trajectory, times: np.ndarray) -> np.ndarray:

@@ -14,17 +14,20 @@ from lissom.dynamics.contacts import contact_forces
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.dynamics.start import start_configuration
 from lissom.model.model import Model
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.canvas import nice_number
 from lissom.viewing.colors import COLOR_LEVELS, PALETTE, ColorScale, facets_by_level, rgb_bytes, state_values
 from lissom.viewing.controls import MouseSpring, robot_size
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
+from lissom.viewing.render import configurations_at
 
 COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 155, 166), "shape": (112, 140, 173)}
 COLORS["plane"] = (196, 205, 216)
-_WATER, _TIE = (70, 140, 200), (150, 155, 166)
+_WATER, _TIE, _CHAMBER = (70, 140, 200), (150, 155, 166), (204, 121, 167)
+_INSIDE = ("tendon", "chamber")  # kinds of lines inside bodies
 _LONGEST, _HEAD = 0.35, 0.05  # sizes of an arrow and of its head, relative to the size of the robot
 _AWAY = (0.9, -1.85, 0.65)  # from the robot to the camera, relative to its size
-_SOLID, _TRANSLUCENT = 1.0, 0.45
+_SOLID, _TRANSLUCENT, _GHOST = 1.0, 0.45, 0.3
 _SMALLEST = 1e-9  # forces below this fraction of the largest one are not drawn
 LOAD, CONTACT, PULL, INPUT = (209, 96, 61), (47, 109, 179), (138, 95, 176), (63, 155, 108)
 SHOWN = ("tendons", "frames", "forces", "surroundings", "grid", "shadows")  # parts that can be hidden
@@ -50,7 +53,7 @@ class Stage:
         middle, half = 0.5 * (low + high), self.size
         self.low, self.high = middle - 1.2 * half, middle + 1.2 * half
         self.around = contact_geometry(model, q, self.low, self.high)
-        self.opacity = self.own_opacity = _TRANSLUCENT if self.geometry.of("tendon") else _SOLID
+        self.opacity = self.own_opacity = _TRANSLUCENT if any(map(self.geometry.of, _INSIDE)) else _SOLID
         self.bodies = [_Surface(self.scene, f"/robot/{k} {m.name}", self.geometry, m, self.opacity)
                        for k, m in enumerate(self.geometry.meshes)]  # fmt: skip
         self.shapes = [_Surface(self.scene, f"/surroundings/{k} {m.name}", self.around, m, 0.35)
@@ -77,12 +80,15 @@ class Stage:
         return new
 
     def _add_lines(self) -> None:
+        self.ghosts: list[Ghost] = []
         self.lines: list[tuple[Any, Any]] = []
         tendons = [line.name for line in self.geometry.of("tendon")]
         for k, line in enumerate(self.geometry.lines):
             color, thick = _TIE, 0.006 * self.size
             if line.kind == "tendon":
                 color, thick = _bytes(PALETTE[tendons.index(line.name) % len(PALETTE)]), 0.007 * self.size
+            elif line.kind == "chamber":
+                color, thick = _CHAMBER, 2.0 * float(line.radius.mean())
             elif line.kind in ("spring", "loop"):
                 color = _bytes(PALETTE[3])
             handle = self.scene.add_line_segments(
@@ -165,7 +171,7 @@ class Stage:
         if self.water is not None:
             self.water.visible = "surroundings" not in names
         for line, handle in self.lines:
-            handle.visible = line.kind != "tendon" or "tendons" not in names
+            handle.visible = line.kind not in _INSIDE or "tendons" not in names
         for name, handle in self.frames.items():
             handle.visible = "frames" not in names and name in self.model.frames
         if "forces" in names:
@@ -195,11 +201,22 @@ class Stage:
         for line, handle in self.lines:
             row = points[line.rows]
             handle.points = np.stack([row[:-1], row[1:]], axis=1).astype(np.float32)
+        for ghost in self.ghosts:
+            ghost.show(t)
         poses = self.geometry.frames(q)
         for name, handle in self.frames.items():
             if handle.visible:
                 handle.position, handle.wxyz = poses[name][:3, 3], quaternion(poses[name][:3, :3])
         self._show_forces(q, v, u, t, spring)
+
+    def show_ghosts(self, motions: Sequence[tuple[str, Model, Trajectory]], t: float) -> None:
+        """Show other robots or motions as pale shapes, each in one colour. They move with the time of this one."""
+        for ghost in self.ghosts:
+            ghost.remove()
+        self.ghosts = [Ghost(self.scene, name, model, motion, _bytes(PALETTE[k % len(PALETTE)]))
+                       for k, (name, model, motion) in enumerate(motions)]  # fmt: skip
+        for ghost in self.ghosts:
+            ghost.show(t)
 
     def _show_levels(self, points: np.ndarray, values: np.ndarray | None) -> None:
         """Draw surfaces with values by colour levels, in place of their plain surfaces."""
@@ -292,6 +309,43 @@ def quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
 
     x, y, z, w = Rotation.from_matrix(R).as_quat().tolist()
     return w, x, y, z
+
+
+@final
+class Ghost:
+    """Pale shape of another motion in the scene.
+
+    Args:
+        scene: of viser. name: its name in the scene. model, motion: what is shown. color: of all its bodies.
+    """
+
+    def __init__(self, scene: Any, name: str, model: Model, motion: Trajectory, color: tuple[int, int, int]) -> None:
+        self.scene, self.name, self.model, self.motion, self.color = scene, name, model, motion, color
+        self.geometry = robot_geometry(model)
+        self._handles: list[Any] = []
+        self._shown = np.nan
+
+    def remove(self) -> None:
+        """Take it out of the scene."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def show(self, t: float) -> None:
+        """Show the motion at a time [s], or at its end after that."""
+        t = float(np.clip(t, self.motion.t[0], self.motion.t[-1]))
+        if t == self._shown:
+            return
+        self._shown = t
+        points = self.geometry.points(configurations_at(self.model, self.motion, np.array([t]))[0])
+        if not self._handles:
+            self._handles = [
+                self.scene.add_mesh_simple(f"/ghosts/{self.name}/{k}", points[mesh.rows], mesh.triangles,
+                                           color=self.color, opacity=_GHOST, side="double", cast_shadow=False)
+                for k, mesh in enumerate(self.geometry.meshes)
+            ]  # fmt: skip
+        for handle, mesh in zip(self._handles, self.geometry.meshes):
+            handle.vertices = points[mesh.rows].astype(np.float32)
 
 
 @final
