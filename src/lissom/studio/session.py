@@ -20,6 +20,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.linearization import Modes, modes
+from lissom.dynamics.start import start_configuration
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 from lissom.inverse.fit import Fit
 from lissom.io.reading import Fault, read
@@ -566,7 +567,7 @@ def alike(a: Model, b: Model) -> bool:
 def kept_shape(old: Model, q: np.ndarray, new: Model) -> np.ndarray:
     """The shape of a robot, as far as another robot has links of the same names and numbers of coordinates. Only for
     robots without quaternions, whose shares of q and v agree; others begin at their start."""
-    shape = new.neutral()
+    shape = start_configuration(new)
     if old.nq != old.nv or new.nq != new.nv:
         return shape
     ends = [[*model.links.v_start.tolist()[1:], model.nv] for model in (old, new)]
