@@ -156,11 +156,6 @@ def _require_exportable(model: Model, functions: Iterable[str]) -> None:
         raise ModelError(f"{where} cannot hold force {force!r}, a function in Python; {cure}")
     for actuator, *_ in model.inputs.custom:
         raise ModelError(f"{where} cannot hold actuator {actuator.name!r}, a function in Python; {cure}")
-    for actuator, *_ in model.inputs.native:
-        raise ModelError(f"{where} cannot hold actuator {actuator.name!r}, a function of the user; use a Tendon, "
-                         "a WrenchInput or a JointActuator")  # fmt: skip
-    for force in model.forces.driven:
-        raise ModelError(f"{where} cannot hold force {force.name!r}, a function of inputs; use a WrenchInput")
     links = model.links.names
     for m, pose in model.maps.functions():
         link = links[model.nodes.link[model.maps.node[m]]]
@@ -226,6 +221,7 @@ def _files(
     numbers |= {"HAS_LAWS": int(varies), "WIDTH": column_width(model), "N_LOADS": n_loads}
     numbers |= {"N_FORCES": n_loads - 12 * model.has_surroundings, "N_MOTIONS": model.n_motions}
     numbers |= {"N_CHANNELS": len(model.channels.names), "N_SPOOLS": len(model.spools.channel)}
+    numbers["HAS_INPUT_COLUMNS"] = int("input_columns" in program.launches)
     numbers |= {"SLACK_TOLERANCE": SLACK_TOLERANCE, "N_QUATERNIONS": len(starts)}
     numbers |= {"LOADS_AND_SPRINGS": acting_flags(True, True), "ALL_TERMS": int(ALL_TERMS)}
     numbers |= {"N_STAGES": len(sdirk().stages), "LEAST_PART": repr(LEAST_PART)}

@@ -16,6 +16,7 @@ from lissom.dynamics.inverse_dynamics import inverse_dynamics_buffers
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_buffers
 from lissom.dynamics.kinematics import frames_buffers, jacobian_buffers
 from lissom.dynamics.mass_matrix import mass_matrix_buffers
+from lissom.exporting.input_columns import has_input_columns, input_columns_buffers
 from lissom.launch.buffers import Buffers
 from lissom.launch.points import frame_capacity, put_places
 from lissom.launch.workspace import Pool, Workspace
@@ -131,6 +132,7 @@ LAUNCHES: dict[str, Callable[[Model], Buffers]] = {
     "jacobians": _at_frames(lambda model, batch, room: jacobian_buffers(model, batch, room, rates=False)),
     "derivatives": lambda model: residual_derivatives_buffers(model, 1),
     "actuation": lambda model: actuation_buffers(model, 1),
+    "input_columns": input_columns_buffers,
     "equilibrium": lambda model: equilibrium_buffers(model, 1),
     "contacts": lambda model: contacts_buffers(model, 1),
     "step": _step,
@@ -138,10 +140,13 @@ LAUNCHES: dict[str, Callable[[Model], Buffers]] = {
 
 
 def launches_of(model: Model, functions: Iterable[str]) -> list[str]:
-    """The launches that functions of a model need. Steps with contacts that stick begin with their anchors."""
+    """The launches that functions of a model need. Steps with contacts that stick begin with their anchors; derivatives
+    by inputs of users' actuators and forces are a launch of their own."""
     needed = {launch for function in functions for launch in FUNCTIONS[function].launches}
     if "step" in needed and model.contacts.sticks:
         needed.add("contacts")
+    if "actuation" in needed and has_input_columns(model):
+        needed.add("input_columns")
     return [launch for launch in LAUNCHES if launch in needed]
 
 

@@ -248,11 +248,26 @@ bool solve(int n, int m, double* A, double* B) {
 }
 
 // B (nv, nu), the derivative of the generalised force by the inputs, with elastic tendons as they are.
-int input_response(robot_workspace* w, const double* q, const double* u, double* B, int width) {
+int input_response(robot_workspace* w, double t, const double* q, const double* v, const double* u, double* B,
+                   int width) {
     int status = put(w, actuation_q, q);
     status = status ? status : run(w, actuation, actuation_status);
     if (status)
         return status;
+    double* by_channel = numbers(w, actuation_B);
+#if HAS_INPUT_COLUMNS
+    *numbers(w, input_columns_time) = t;
+    put(w, input_columns_q, q, input_columns_v, v);
+    put(w, input_columns_u, u);
+    status = run(w, input_columns, input_columns_status);
+    if (status)
+        return status;
+    for (int k = 0; k < N_CHANNELS * NV; ++k)
+        by_channel[k] += numbers(w, input_columns_out)[k];
+#else
+    (void)t;
+    (void)v;
+#endif
     for (int j = 0; j < NV; ++j)
         for (int k = 0; k < ROBOT_NU; ++k)
             B[j * width + k] = ROBOT(joint_gain)[j * ROBOT_NU + k];
@@ -272,7 +287,7 @@ int input_response(robot_workspace* w, const double* q, const double* u, double*
 #endif
         for (int j = 0; j < NV; ++j)
             for (int k = 0; k < ROBOT_NU; ++k)
-                B[j * width + k] += numbers(w, actuation_B)[c * NV + j] * size * ROBOT(gain)[c * ROBOT_NU + k];
+                B[j * width + k] += by_channel[c * NV + j] * size * ROBOT(gain)[c * ROBOT_NU + k];
     }
     return ROBOT_OK;
 }
@@ -732,7 +747,7 @@ int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const doubl
     const int m = 2 * NV + ROBOT_NU;
     double *A = numbers(w, solve_matrix), *X = numbers(w, solve_right);
     double* units = numbers(w, solve_units);
-    status = status ? status : input_response(w, q, numbers(w, derivatives_u), X + 2 * NV, m);
+    status = status ? status : input_response(w, t, q, v, numbers(w, derivatives_u), X + 2 * NV, m);
     if (status)
         return status;
     double *dq = numbers(w, derivatives_dq), *dv = numbers(w, derivatives_dv), *da = numbers(w, derivatives_da);
