@@ -9,6 +9,7 @@ from ctypes import byref, c_void_p
 import numpy as np
 import pytest
 from exporting.built import COMPILERS, Library, compiled, compiled_test, finger, needs_compiler, pointer
+from exporting.functions_of_users import robot_of_functions
 
 import lissom as ls
 from lissom.cli.main import main
@@ -158,6 +159,28 @@ def test_loads_by_time_are_those_of_the_time(tmp_path):
         found.append(library.evaluate(w, "inverse_dynamics", given))
         assert np.abs(found[-1] - wanted).max() <= ROUNDING * np.abs(wanted).max()
     assert not np.allclose(found[0], found[1]) and not np.allclose(found[1], found[2])
+
+
+@needs_compiler
+def test_functions_of_users_give_the_results_of_the_library(tmp_path):
+    """Forces with and without inputs, actuators, laws of springs and joints, and a current, all functions of jax.numpy
+    that change with time: the exported folder has their code, and calls it in several threads."""
+    model = robot_of_functions().build()
+    made = ls.export(model, tmp_path, ("forward_dynamics",), name="users")
+    library = Library(compiled(made.folder, COMPILERS[0], "-O0"), "users", model)
+    assert sum(path.startswith("functions/") for path in made.files) >= 8
+    pairs = [evaluated(model, "forward_dynamics", state | {"t": 0.7}) for state in states_of(model, 4)]
+
+    def run(given):
+        w = library.make()
+        return [library.evaluate(w, "forward_dynamics", given) for _ in range(100)][-1]
+
+    with ThreadPoolExecutor(4) as pool:
+        for found, (given, wanted) in zip(pool.map(run, [given for given, _ in pairs]), pairs):
+            assert np.abs(found - wanted).max() <= 1e-12 * np.abs(wanted).max()
+            without = given.copy()
+            without[-model.nu :] = 0.0
+            assert np.abs(run(without) - wanted).max() > 1e-3 * np.abs(wanted).max()  # the inputs act
 
 
 def test_sources_are_of_the_robot_alone(exported):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exporting.built import COMPILERS, FIRST, Library, compiled, compiled_test, finger, machine, needs_compiler
+from exporting.gallery_robots import GALLERY
 
 import lissom as ls
 from lissom.exporting.functions import FUNCTIONS
@@ -233,21 +235,44 @@ def test_equilibria_are_those_of_statics(library, model):
         assert _is_near(q, ls.solve_statics(model, u).q, 1e-8)
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-def test_equal_flags_give_equal_bits(compiler, model, tmp_path):
-    """Without fused products (-ffp-contract=off), here and in the kernels of the library, all results are equal to the
-    last bit, also after steps and equilibria."""
+def _with_equal_flags(compiler, flags, folder, names):
+    """The deviations of robots without fused products, here and in the kernels of the library, by name."""
     script = Path(__file__).with_name("equal_flags.py")
     done = subprocess.run(
-        [sys.executable, script, compiler, tmp_path], capture_output=True, text=True,
+        [sys.executable, script, compiler, flags, folder, *names], capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LISSOM_QUIET": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert set(found) == {*EVALUATE, "step"} and len(found) == len(EVALUATE) + 1
-    exact = {name for name in found if name != "forward_dynamics_derivatives"}  # NumPy solves with other operations
-    assert all(found[name] == 0.0 for name in exact), found
-    assert found["forward_dynamics_derivatives"] <= ROUNDING
+    return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+
+
+def _is_exact(found):
+    """Whether all results are equal to the last bit, but for those of a linear system that NumPy solves otherwise."""
+    exact = {name for name in found if name != "forward_dynamics_derivatives"}
+    return {*found} == {*EVALUATE, "step"} and all(found[name] == 0.0 for name in exact)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_equal_flags_give_equal_bits(compiler, tmp_path):
+    """Without fused products (-ffp-contract=off), all results of optimised code are equal to the last bit, also after
+    steps: of a finger, and of a robot whose forces, actuators, laws and current are functions of the user."""
+    found = _with_equal_flags(compiler, "-O2 -march=native", tmp_path, ["finger", "users"])
+    assert set(found) == {"finger", "users"}
+    for name, own in found.items():
+        assert _is_exact(own) and own["forward_dynamics_derivatives"] <= ROUNDING, (name, own)
+
+
+@pytest.mark.parametrize("name", [*GALLERY, "machine"])
+def test_robots_of_the_gallery_give_equal_bits(name, tmp_path):
+    """Each robot of the gallery, exported and compiled without fused products, gives the bits of the library, also
+    after twenty steps; or it is refused by the name of what only Python evaluates."""
+    (found,) = _with_equal_flags(FIRST, "-O0", tmp_path, [name]).values()
+    if "refused" in found:
+        assert re.search(r"is a function in Python|a function in Python;|that Python evaluates", found["refused"]), (
+            found
+        )
+    else:
+        assert _is_exact(found), found
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
