@@ -212,6 +212,7 @@ _PUBLIC = {
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
     "exporting.export": ("ExportedRobot", "export"),
     "exporting.fmu": ("export_fmu",),
+    "exporting.web": ("export_web",),
     "viewing.render": ("render",),
     "viewing.usd": ("save_usd",),
     "viewing.branch_plot": ("plot_branch",),

@@ -114,6 +114,7 @@ from lissom.errors import StepWarning as StepWarning
 from lissom.exporting.export import ExportedRobot as ExportedRobot
 from lissom.exporting.export import export as export
 from lissom.exporting.fmu import export_fmu as export_fmu
+from lissom.exporting.web import export_web as export_web
 from lissom.gradients.designs import design_derivatives as design_derivatives
 from lissom.gradients.equilibria import EquilibriumDerivatives as EquilibriumDerivatives
 from lissom.gradients.equilibria import ModeDerivatives as ModeDerivatives

@@ -9,7 +9,7 @@ from house.sources import PACKAGE, imports, package_files, text
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "tracing", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
           "dynamics", "statics", "stepping", "simulation", "gradients", "control", "inverse", "bridges", "io", "sweeps",
-          "kernels", "exporting", "viewing", "studio", "gym", "cli")  # fmt: skip
+          "kernels", "viewing", "exporting", "studio", "gym", "cli")  # fmt: skip
 # layers that may import only some of those below
 ONLY = {
     "errors": (),

@@ -319,9 +319,10 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fmu", action="store_true", help="write an FMU for co-simulation and model exchange in place of sources"
     )
+    parser.add_argument("--web", action="store_true", help="write a web page that simulates the robot in a browser")
     parser.add_argument("--fmi", choices=("3.0", "2.0"), default="3.0", help="with --fmu: version of FMI (3.0)")
-    parser.add_argument("--dt", type=positive, default=1e-3, help="with --fmu: size of a step [s] (0.001)")
-    out_argument(parser, "folder of the sources, or file of the FMU")
+    parser.add_argument("--dt", type=positive, help="size of a step [s]: with --fmu 0.001, with --web 0.002")
+    out_argument(parser, "folder of the sources, or file of the FMU or of the web page")
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -331,8 +332,12 @@ def _export(arguments: argparse.Namespace) -> int:
     _, model = loaded(arguments.robot)
     parameters = arguments.parameters.split(",") if arguments.parameters else ()
     if arguments.fmu:
-        options = {"dt": arguments.dt, "name": arguments.name, "version": arguments.fmi, "parameters": parameters}
+        options = {"name": arguments.name, "version": arguments.fmi, "parameters": parameters}
+        options |= {"dt": arguments.dt} if arguments.dt else {}
         print(f"wrote {ls.export_fmu(model, arguments.out, **options)}")
+        return 0
+    if arguments.web:
+        print(f"wrote {ls.export_web(model, arguments.out, dt=arguments.dt or 2e-3, name=arguments.name)}")
         return 0
     chosen = {"functions": arguments.functions.split(",")} if arguments.functions else {}
     made = ls.export(model, arguments.out, name=arguments.name, parameters=parameters, build=arguments.build, **chosen)

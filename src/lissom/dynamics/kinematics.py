@@ -212,7 +212,8 @@ def jacobian_kernel(act: Acting) -> Any:
     return jacobians
 
 
-def _make_motion(model: Model, batch: int) -> Buffers:
+def motion_buffers(model: Model, batch: int) -> Buffers:
+    """Buffers with the poses, body twists and accelerations of all nodes."""
     n, inputs = model.n_nodes, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     w = Buffers(
         model, batch, inputs, {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)}, table_options=_TABLE_OPTIONS
@@ -226,7 +227,7 @@ def _make_motion(model: Model, batch: int) -> Buffers:
 
 def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Poses (..., n_nodes, 4, 4) and body twists (..., n_nodes, 6) of all nodes."""
-    w, lead = filled_workspace(model, "motion", _make_motion, ("q", "v"), q, v)
+    w, lead = filled_workspace(model, "motion", motion_buffers, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     return w.result("pose", lead, model.n_nodes, 4, 4), w.result("twist", lead, model.n_nodes, 6)
@@ -249,7 +250,7 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     g = call_of(model, "poses")(q)
     if g is not None:
         return g
-    w, lead = filled_workspace(model, "poses", _make_motion, ("q",), q)  # its own workspace: v and a stay zero there
+    w, lead = filled_workspace(model, "poses", motion_buffers, ("q",), q)  # its own workspace: v and a stay zero there
     w.run()
     w.raise_for_status()
     if not lead:

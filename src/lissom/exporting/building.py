@@ -1,4 +1,4 @@
-"""Compilation of exported sources to a shared library, by a compiler of this machine."""
+"""Compilation of exported sources by a compiler of this machine: to a shared library, or to WebAssembly."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from lissom.errors import ModelError
 from lissom.exporting.sources import compiler_flags
 from lissom.launch.cores import cores
 
+_WEB = (
+    "--target=wasm32-wasi", "-std=c++17", "-O2", "-msimd128", "-fno-slp-vectorize", "-fno-math-errno",
+    "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-mllvm", "-inline-threshold=3000",
+    "-mllvm", "-inline-cold-callsite-threshold=1000", "-w",
+)  # fmt: skip
+_TO_WEB = ("--target=wasm32-wasi", "-mexec-model=reactor", "-Wl,--strip-all")
 _SUFFIXES = {"linux": ".so", "darwin": ".dylib", "windows": ".dll"}
 
 
@@ -27,6 +33,30 @@ def find_compiler(where: str) -> str:
     compiler = os.environ.get("CXX") or shutil.which("clang++") or shutil.which("g++")
     if not compiler:
         raise ModelError(f"{where}: needs a C++ compiler (got no g++ and no clang++); install one, or name it by CXX")
+    return compiler
+
+
+def find_web_compiler(where: str) -> str:
+    """The compiler for WebAssembly that the environment variable WASM_CXX names, or clang++ of the PATH, with the C
+    library of WASI.
+
+    Raises:
+        ModelError: there is none that compiles and links a program.
+    """
+    compiler = os.environ.get("WASM_CXX") or shutil.which("clang++") or "clang++"
+    with tempfile.TemporaryDirectory() as place:
+        source = Path(place) / "try.cpp"
+        source.write_text("#include <cmath>\n#include <cstdlib>\nint found = std::malloc(1) && std::sin(1.0) > 0.0;\n")
+        command = [*compiler.split(), *_WEB, *_TO_WEB, str(source), "-o", str(source.with_suffix(".wasm"))]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+            said = "" if done.returncode == 0 else (done.stderr.strip() or "no message").splitlines()[0][-200:]
+        except OSError as error:
+            said = str(error)
+    if said:
+        raise ModelError(f"{where}: needs clang++ with the C library of WebAssembly (got: {said}); install the Debian "
+                         "packages clang, lld, wasi-libc, libc++-dev-wasm32 and libclang-rt-dev-wasm32, or name the "
+                         "clang++ of a WASI SDK by WASM_CXX")  # fmt: skip
     return compiler
 
 
@@ -57,20 +87,33 @@ def build_library(
     Raises:
         OSError: the compiler fails; with its last words.
     """
-    flags = [*compiler.split(), *compiler_flags(compiler)]
+    flags = [*compiler_flags(compiler)]
     if portable:
         flags += ["-march=x86-64-v3"] if machine() == "x86_64" else []
     else:
         flags += ["-mcpu=native" if machine() == "aarch64" else "-march=native"]
+    _build(where, compiler, folder, files, library, flags, ["-shared"])
+
+
+def build_web(where: str, compiler: str, folder: Path, files: Sequence[Path], module: Path) -> None:
+    """Compile sources of an exported robot to a module of WebAssembly, which imports nothing; as `build_library`."""
+    _build(where, compiler, folder, files, module, _WEB, _TO_WEB)
+
+
+def _build(
+    where: str, compiler: str, folder: Path, files: Sequence[Path], out: Path, flags: Sequence[str],
+    linking: Sequence[str],
+) -> None:  # fmt: skip
+    command = [*compiler.split(), *flags]
     includes = [f"-I{folder}", f"-I{folder / 'warp'}"]
     with tempfile.TemporaryDirectory() as place:
         objects = [Path(place) / f"{k}.o" for k in range(len(files))]
-        commands = [[*flags, *includes, "-c", str(file), "-o", str(to)] for file, to in zip(files, objects)]
+        commands = [[*command, *includes, "-c", str(file), "-o", str(to)] for file, to in zip(files, objects)]
         with ThreadPoolExecutor(cores()) as pool:
             list(pool.map(lambda command: _run(where, command), commands))
-        made = Path(place) / library.name
-        _run(where, [*compiler.split(), "-shared", *map(str, objects), "-o", str(made), "-lm"])
-        shutil.move(made, library)
+        made = Path(place) / out.name
+        _run(where, [*compiler.split(), *linking, *map(str, objects), "-o", str(made), "-lm"])
+        shutil.move(made, out)
 
 
 def _run(where: str, command: Sequence[str]) -> None:

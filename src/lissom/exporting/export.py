@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, final
@@ -80,7 +80,7 @@ def export(
     Args:
         out: folder, which is made if it does not exist.
         functions: what is exported: forward_dynamics, inverse_dynamics, mass_matrix, energy, frames, jacobians,
-            inverse_dynamics_derivatives, forward_dynamics_derivatives, equilibrium, step.
+            inverse_dynamics_derivatives, forward_dynamics_derivatives, equilibrium, step, forward_kinematics.
         name: prefix of all functions and name of the header; None: the name of the robot, in lower case.
         parameters: paths of values that may change after the export, as for `Model.with_`, or paths by own names:
             numbers, arrays of numbers and placements on which the tables of the robot depend by polynomials. They keep
@@ -94,9 +94,28 @@ def export(
             changes more than numbers, or by no polynomial; by its name and with the cure. There is no compiler.
             OSError: a file cannot be written, or the compiler fails.
     """
+    compiler = find_compiler("export: build") if build else ""
+    made = write_sources(model, Path(out), functions, name, parameters, with_test=True)
+    if not build:
+        return made
+    library = made.folder / f"lib{made.name}{suffix()}"
+    sources_to_build = [made.folder / path for path in made.files if path.endswith(".cpp")]
+    build_library("export: build", compiler, made.folder, sources_to_build, library)
+    return replace(made, library=library)
+
+
+def write_sources(
+    model: Model,
+    folder: Path,
+    functions: Sequence[str],
+    name: str | None = None,
+    parameters: Sequence[str] | Mapping[str, str] = (),
+    *,
+    with_test: bool = False,
+) -> ExportedRobot:
+    """Write the sources of a robot; arguments as of `export`. The library computes the results of `with_test`."""
     chosen = _checked_functions(functions)
     _require_exportable(model, chosen)
-    compiler = find_compiler("export: build") if build else ""
     prefix = _checked_name(model, name)
     varies = _varies(model)
     adjustment = adjustment_of(model, chosen, varies, parameters)
@@ -104,16 +123,13 @@ def export(
     for launch, w in buffers_of_launches(model, chosen, varies).items():
         program.add(launch, w)
     files = _files(model, program, chosen, prefix, varies, adjustment)
-    folder = Path(out)
+    if with_test:
+        files |= _test_files(model, chosen, prefix)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / path, lambda stream, text=text: stream.write(text.encode("utf-8")))
     names = tuple(one.name for one in adjustment.parameters)
-    library = folder / f"lib{prefix}{suffix()}" if build else None
-    if library is not None:
-        sources_to_build = [folder / path for path in files if path.endswith(".cpp")]
-        build_library("export: build", compiler, folder, sources_to_build, library)
-    return ExportedRobot(folder, prefix, chosen, tuple(files), names, library)
+    return ExportedRobot(folder, prefix, chosen, tuple(files), names)
 
 
 def _checked_functions(functions: Sequence[str]) -> tuple[str, ...]:
@@ -272,10 +288,15 @@ def _files(
     texts["tables.cpp"] = sources.tables_source(program, cells)
     texts["bind.h"] = sources.native("bind.h")
     texts |= sources.headers()
-    texts["recorded.h"], known = recorded(model, functions, name)
-    for file in ("CMakeLists.txt", "README.md", "test.c"):
-        shown = known if file == "test.c" else functions
-        texts[file] = sources.prefixed(_filled(sources.native(file), model, shown, name), name)
+    return texts
+
+
+def _test_files(model: Model, functions: tuple[str, ...], name: str) -> dict[str, str]:
+    """A test with results of the library, what builds it, and the description of the folder; by path."""
+    texts, shown = {}, dict.fromkeys(("CMakeLists.txt", "README.md"), functions)
+    texts["recorded.h"], shown["test.c"] = recorded(model, functions, name)
+    for file, parts in shown.items():
+        texts[file] = sources.prefixed(_filled(sources.native(file), model, parts, name), name)
     return texts
 
 
@@ -290,7 +311,7 @@ def _filled(text: str, model: Model, functions: tuple[str, ...], name: str) -> s
 def _header(model: Model, functions: tuple[str, ...], n_parameters: int) -> str:
     title = f"{model.name}, exported by lissom {version('lissom')}."
     values = {"TITLE": title, "NQ": model.nq, "NV": model.nv, "NU": model.nu, "N_ROWS": model.n_rows}
-    values |= {"N_FRAMES": len(frame_names(model)), "ENUMS": _enums(functions)}
+    values |= {"N_FRAMES": len(frame_names(model)), "N_NODES": model.n_nodes, "ENUMS": _enums(functions)}
     values["N_PARAMETERS"] = n_parameters
     text = sources.native("robot.h")
     for key, value in values.items():

@@ -15,7 +15,7 @@ from lissom.dynamics.configuration import quaternion_joints
 from lissom.errors import ModelError
 from lissom.exporting import sources
 from lissom.exporting.building import build_library, find_compiler, machine, suffix, system
-from lissom.exporting.export import export
+from lissom.exporting.export import write_sources
 from lissom.exporting.fmu_description import (
     GROUP,
     KINDS,
@@ -72,8 +72,7 @@ def export_fmu(
     directions = _DIRECTIONS if EXCHANGE in chosen else ()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "sources"
-        made = export(model, folder, ("forward_dynamics", "frames", "step", *directions), name=name,
-                      parameters=parameters)  # fmt: skip
+        made = write_sources(model, folder, ("forward_dynamics", "frames", "step", *directions), name, parameters)
         texts = {path: (folder / path).read_bytes() for path in made.files}
         token = f"{{{hashlib.sha256(b''.join(texts[path] for path in sorted(texts))).hexdigest()[:32]}}}"
         listed = parameters_of(model, parameters)

@@ -14,7 +14,7 @@ from lissom.dynamics.energy import mass_sums
 from lissom.dynamics.forward_dynamics import forward_dynamics_buffers
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_buffers
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_buffers
-from lissom.dynamics.kinematics import frames_buffers, jacobian_buffers
+from lissom.dynamics.kinematics import frames_buffers, jacobian_buffers, motion_buffers
 from lissom.dynamics.mass_matrix import mass_matrix_buffers
 from lissom.exporting.input_columns import has_input_columns, input_columns_buffers
 from lissom.launch.buffers import Buffers
@@ -78,6 +78,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "equilibrium": Function((), (), ("equilibrium",)),
     "step": Function((), (), ("forward_dynamics", "step")),
+    "forward_kinematics": Function(_arguments("q"), (Argument("poses", "16 * ROBOT_N_NODES"),), ("poses",)),
 }
 
 
@@ -135,6 +136,7 @@ LAUNCHES: dict[str, Callable[[Model], Buffers]] = {
     "input_columns": input_columns_buffers,
     "equilibrium": lambda model: equilibrium_buffers(model, 1),
     "contacts": lambda model: contacts_buffers(model, 1),
+    "poses": lambda model: motion_buffers(model, 1),
     "step": _step,
 }
 
@@ -153,6 +155,7 @@ def launches_of(model: Model, functions: Iterable[str]) -> list[str]:
 def size_of(model: Model, argument: Argument) -> int:
     """Number of entries of an argument or result."""
     sizes: dict[str, Any] = {"NQ": model.nq, "NV": model.nv, "NU": model.nu, "N_FRAMES": len(frame_names(model))}
+    sizes["N_NODES"] = model.n_nodes
     total = 1
     for part in argument.size.split(" * "):
         total *= sizes[part.removeprefix("ROBOT_")] if part.startswith("ROBOT_") else int(part)

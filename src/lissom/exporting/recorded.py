@@ -13,7 +13,13 @@ from lissom.dynamics.energy import energy
 from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
-from lissom.dynamics.kinematics import frame_acceleration, frame_jacobian, frame_pose, frame_twist
+from lissom.dynamics.kinematics import (
+    forward_kinematics,
+    frame_acceleration,
+    frame_jacobian,
+    frame_pose,
+    frame_twist,
+)
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.dynamics.start import start_configuration
 from lissom.errors import ConvergenceError, ModelError
@@ -48,6 +54,7 @@ EVALUATE: dict[str, Callable[..., Any]] = {
     "jacobians": lambda model, q: [np.array([frame_jacobian(model, q, name) for name in frame_names(model)])],
     "inverse_dynamics_derivatives": lambda model, t, q, v, a: inverse_dynamics_derivatives(model, q, v, a, t=t),
     "forward_dynamics_derivatives": lambda model, t, q, v, u: forward_dynamics_derivatives(model, q, v, u, t),
+    "forward_kinematics": lambda model, q: [forward_kinematics(model, q)],
 }
 
 

@@ -690,6 +690,17 @@ int robot_frames(robot_workspace* w, const double* q, const double* v, const dou
     return ROBOT_OK;
 }
 
+//: forward_kinematics
+int robot_forward_kinematics(robot_workspace* w, const double* q, double* poses) {
+    if (!w || !q || !poses)
+        return ROBOT_NULL;
+    int status = put(w, poses_q, q);
+    status = status ? status : run(w, ::poses, poses_status);
+    if (!status)
+        take(w, poses_pose, 16 * ROBOT_N_NODES, poses);
+    return status;
+}
+
 //: jacobians
 int robot_jacobians(robot_workspace* w, const double* q, double* J) {
     if (!w || !q || !J)

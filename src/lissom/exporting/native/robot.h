@@ -31,6 +31,7 @@ extern "C" {
 #define ROBOT_NV @NV@ /* velocities */
 #define ROBOT_NU @NU@ /* inputs */
 #define ROBOT_N_FRAMES @N_FRAMES@ /* links, then frames */
+#define ROBOT_N_NODES @N_NODES@ /* joints and points of rods */
 #define ROBOT_N_ROWS @N_ROWS@ /* forces of loops and of other constraints */
 
 @ENUMS@
@@ -138,6 +139,10 @@ ROBOT_API int robot_energy(robot_workspace* w, const double* q, const double* v,
    may be NULL for zero; results that are NULL are left out. */
 ROBOT_API int robot_frames(robot_workspace* w, const double* q, const double* v, const double* a, double* poses,
                            double* twists, double* rates);
+
+/*: forward_kinematics */
+/* Poses (n_nodes, 4, 4) of all nodes in the world. */
+ROBOT_API int robot_forward_kinematics(robot_workspace* w, const double* q, double* poses);
 
 /*: jacobians */
 /* Body Jacobians J (n_frames, 6, nv): twist = J v. */
