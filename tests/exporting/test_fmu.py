@@ -11,6 +11,8 @@ import pytest
 from exporting.built import COMPILERS, OUR_WARNINGS, finger, machine, needs_compiler, pointer
 
 import lissom as ls
+from lissom.dynamics.configuration import unit_quaternions
+from lissom.exporting.export import coordinate_names
 from lissom.exporting.fmu import fmu_sources
 from lissom.exporting.fmu_description import Fmu
 from lissom.exporting.parameters import parameters_of
@@ -93,6 +95,17 @@ def component(quick, model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fmu")
     path = ls.export_fmu(model, folder / "finger.fmu", dt=2e-3, name="finger", parameters=PARAMETERS)
     return Component(path, folder)
+
+
+def flyer():
+    """A free body with an arm on a spherical joint, pushed off its middle."""
+    robot, at = ls.Robot("flyer"), np.eye(4)
+    at[0, 3] = 0.1
+    robot.add_link("body", body=ls.RigidBody.box(0.1, 0.06, 0.04, density=500.0), joint=ls.JointFree())
+    arm = ls.RigidBody.cylinder(0.2, 0.01, density=900.0)
+    robot.add_link("arm", body=arm, parent="body", joint=ls.JointSpherical(stiffness=0.2, damping=0.01), placement=at)
+    robot.add_wrench_input("push", "body", directions=(0.0, 0.01, 0.0, 1.0, 0.0, 0.0))
+    return robot
 
 
 def _coordinates(model):
@@ -233,6 +246,107 @@ def test_model_exchange_and_directional_derivatives(component, model):
     assert component.step(x, 0.3) != 0  # which co-simulation has
 
 
+@needs_compiler
+def test_rates_of_quaternions_are_those_of_the_library(tmp_path):
+    """The functions of the FMU for coordinates: rates of q at a quaternion of any length, the tangent vector of a
+    change, and changes of the rates, which are differences of these."""
+    model, rng = flyer().build(), np.random.default_rng(4)
+    texts = fmu_sources(Fmu(model, "robot", "x", 1e-3, "3.0", True, True, ()))
+    for path in ("fmu.h", "coordinates.h"):
+        (tmp_path / path).write_text(texts[path], encoding="utf-8")
+    (tmp_path / "robot.h").write_text(f"#include <cstddef>\n#define ROBOT_NQ {model.nq}\n#define ROBOT_NV {model.nv}\n")
+    (tmp_path / "try.cpp").write_text("""#include "coordinates.h"
+        extern "C" {
+        void rates(const double* q, const double* v, double* out) { put_coordinate_rates(q, v, out); }
+        void tangent(const double* q, const double* dq, double* out) { put_tangent(q, dq, out); }
+        void changes(const double* q, const double* v, const double* dq, const double* dv, const double* x, double* out) {
+            put_changes_of_rates(q, v, dq, dv, x, out);
+        }
+        }""")
+    command = [COMPILERS[0], "-std=c++17", "-shared", "-fPIC", *OUR_WARNINGS, f"-I{tmp_path}"]
+    done = subprocess.run([*command, tmp_path / "try.cpp", "-o", tmp_path / "try.so"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lib = ctypes.CDLL(str(tmp_path / "try.so"))
+
+    def call(name, size, *arrays):
+        found = np.zeros(size)
+        getattr(lib, name)(*(pointer(x) for x in (*arrays, found)))
+        return found
+
+    q, v, dq, dv = (rng.normal(size=n) for n in (model.nq, model.nv, model.nq, model.nv))
+    unit, h = unit_quaternions(model, q), 1e-6
+    found = call("rates", model.nq, unit, v)
+    wanted = (ls.integrate(model, unit, h * v) - ls.integrate(model, unit, -h * v)) / (2.0 * h)
+    assert np.abs(found - wanted).max() <= 1e-8 * np.abs(wanted).max()
+    scaled = q.copy()
+    scaled[:4] *= 3.0
+    grown = call("rates", model.nq, scaled, v) - call("rates", model.nq, q, v) * np.repeat(
+        [3.0, 1.0], [4, model.nq - 4]
+    )
+    assert np.abs(grown).max() <= 1e-14 * np.abs(scaled).max() * np.abs(v).max()  # only the direction acts
+    moved = [unit_quaternions(model, q + sign * h * dq) for sign in (1.0, -1.0)]
+    wanted = ls.difference(model, moved[1], moved[0]) / (2.0 * h)
+    x = call("tangent", model.nv, q, dq)
+    assert np.abs(x - wanted).max() <= 1e-8 * np.abs(wanted).max()
+    ends = [call("rates", model.nq, q + sign * h * dq, v + sign * h * dv) for sign in (1.0, -1.0)]
+    wanted = (ends[0] - ends[1]) / (2.0 * h)
+    assert np.abs(call("changes", model.nq, q, v, dq, dv, x) - wanted).max() <= 1e-8 * np.abs(wanted).max()
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_quaternions_of_any_length_are_states(quick, tmp_path):
+    """Model exchange of a free body with an arm on a spherical joint: rates of the states are those of the library at
+    unit quaternions, whose lengths they keep; directional derivatives are differences of rates and positions."""
+    model = flyer().build()
+    component = Component(ls.export_fmu(model, tmp_path / "flyer.fmu", kinds=("model_exchange",)), tmp_path)
+    x, lib, rng, n = component.make("ModelExchange"), component.lib, np.random.default_rng(3), model.nq + model.nv
+    assert component.begin(x) == 0
+    states = rng.normal(size=n)
+    q, v = states[: model.nq], states[model.nq :]
+    q[:4] *= 0.3 / np.linalg.norm(q[:4])
+
+    def rates(states, u):
+        found = np.zeros(n)
+        assert component.put(x, {"u.push": u}) == 0
+        assert lib.fmi3SetContinuousStates(x, pointer(states), c_size_t(n)) == 0
+        assert lib.fmi3GetContinuousStateDerivatives(x, pointer(found), c_size_t(n)) == 0, component.messages
+        return found
+
+    found, unit = rates(states, 0.4), unit_quaternions(model, q)
+    a = ls.forward_dynamics(model, unit, v, [0.4])
+    assert np.abs(found[model.nq :] - a).max() <= 1e-11 * np.abs(a).max()
+    h = 1e-6
+    wanted = (ls.integrate(model, unit, h * v) - ls.integrate(model, unit, -h * v)) / (2.0 * h)
+    wanted[:4] *= 0.3
+    wanted[7:11] *= np.linalg.norm(q[7:11])
+    assert np.abs(found[: model.nq] - wanted).max() <= 1e-8 * np.abs(wanted).max()
+    assert max(abs(found[:4] @ q[:4]), abs(found[7:11] @ q[7:11])) <= 1e-14
+    names, speeds = coordinate_names(model)
+    assert [component.listed[f"der(q.{name})"].get("derivative") for name in names] == [
+        component.listed[f"q.{name}"].get("valueReference") for name in names
+    ]
+    knowns = [*(f"q.{k}" for k in names), *(f"v.{k}" for k in speeds), "u.push"]
+    unknowns = [*(f"der(q.{k})" for k in names), *(f"a.{k}" for k in speeds), *(f"position.arm.{k}" for k in "xyz")]
+    seed = rng.normal(size=len(knowns))
+
+    def along(h):
+        moved = rates(states + h * seed[:-1], 0.4 + h * seed[-1])
+        return np.concatenate([moved, component.read(x, unknowns[-3:])])
+
+    h = 1e-4
+    wanted = (8.0 * (along(h) - along(-h)) - along(2 * h) + along(-2 * h)) / (12.0 * h)
+    rates(states, 0.4)
+    found, sizes = np.zeros(len(unknowns)), (c_size_t(len(unknowns)), c_size_t(len(knowns)))
+    given = (component.references(unknowns), sizes[0], component.references(knowns), sizes[1])
+    assert lib.fmi3GetDirectionalDerivative(x, *given, pointer(seed), sizes[1], pointer(found), sizes[0]) == 0
+    assert np.abs(found - wanted).max() <= 1e-7 * np.abs(wanted).max()
+    states[:4] = 0.0
+    assert lib.fmi3SetContinuousStates(x, pointer(states), c_size_t(n)) == 0
+    assert lib.fmi3GetContinuousStateDerivatives(x, pointer(found), c_size_t(n)) != 0
+    assert "quaternion" in component.messages[-1]
+
+
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
@@ -303,14 +417,13 @@ def test_sources_are_free_of_warnings(has_motor, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 def test_model_exchange_is_refused_by_name(tmp_path):
-    """Robots whose state is not (q, v) in R^n: the error of model exchange names the part and the cure."""
-    free, stuck = ls.Robot("free"), ls.Robot("stuck")
-    free.add_link("body", body=ls.RigidBody.sphere(0.1, density=500.0), joint=ls.JointFree())
+    """Robots whose q and v are no free choice: the error of model exchange names the part and the cure."""
+    stuck = ls.Robot("stuck")
     stuck.add_link("foot", body=ls.RigidBody.sphere(0.1, density=500.0), joint=ls.JointPrismatic((0.0, 0.0, 1.0)))
     stuck.add_contact("ground", "foot", ls.ShapePlane(), stiffness=2e3, friction=0.5, stick_stiffness=5e2)
     loop = machine()
     del loop.motions["drive"]
-    for robot, part in ((free, "link 'body'"), (stuck, "contacts that stick"), (loop, "loops"), (machine(), "'drive'")):
+    for robot, part in ((stuck, "contacts that stick"), (loop, "loops"), (machine(), "'drive'")):
         with pytest.raises(ls.ModelError, match=f"robot '.*': export_fmu: model exchange .*{part}.*co_simulation"):
             ls.export_fmu(robot.build(), tmp_path / "x.fmu", kinds=("model_exchange",))
     with pytest.raises(ls.ModelError, match="kinds: must be of co_simulation, model_exchange"):

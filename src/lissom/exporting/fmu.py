@@ -56,14 +56,15 @@ def export_fmu(
         name: model identifier and prefix of the functions; None: the name of the robot, in lower case.
         version: of the standard, "3.0" or "2.0".
         kinds: "co_simulation", by implicit steps of the robot, and "model_exchange", whose states q and v the tool
-            integrates, with directional derivatives. None: both if the robot has both.
+            integrates, with directional derivatives; quaternions may have any length there. None: both if the robot
+            has both.
         parameters: as of `export`; they are tunable parameters of the FMU.
     Returns:
         Path of the file.
     Raises:
         ModelError: as of `export`, or there is no compiler, or the robot has no model exchange: loops and other
-            constraints, prescribed motions, contacts that stick, and spherical and free joints, by name. OSError: the
-            compiler fails, or a file cannot be written.
+            constraints, prescribed motions, and contacts that stick, by name. OSError: the compiler fails, or a file
+            cannot be written.
     """
     checks.number(dt, "dt", above=0.0)
     checks.require(version in VERSIONS, "version", f"must be one of {', '.join(VERSIONS)}", version)
@@ -114,17 +115,14 @@ def _checked_kinds(model: Model, kinds: Sequence[str] | None) -> tuple[str, ...]
 
 
 def _no_exchange(model: Model) -> str:
-    """The part of a robot whose state is not (q, v) in R^n; empty if there is none."""
+    """The part of a robot whose state is not a free choice of q and v; empty if there is none. Quaternions of spherical
+    and free joints may have any length there (native/coordinates.h)."""
     if model.n_motions:
         return f"prescribed motion {model.prescribed.names[0]!r}"
     if model.n_rows:
         return "loops or other constraints"
     if model.contacts.sticks:
         return "contacts that stick, whose anchors are states"
-    if model.nq != model.nv or quaternion_joints(model):
-        at = next(iter(quaternion_joints(model)))[1]
-        link = int(np.searchsorted(model.links.v_start, at, side="right")) - 1
-        return f"the spherical or free joint of link {model.links.names[link]!r}, whose quaternion has unit length"
     return ""
 
 
@@ -139,7 +137,7 @@ def _platform(version: str) -> str:
 def fmu_sources(fmu: Fmu) -> dict[str, str]:
     """Texts of the sources that an FMU has besides those of the robot, by path."""
     main = f"fmi{fmu.version[0]}.cpp"
-    own = {path: sources.prefixed(sources.native(path), fmu.name) for path in ("component.h", main)}
+    own = {path: sources.prefixed(sources.native(path), fmu.name) for path in ("coordinates.h", "component.h", main)}
     return {"fmu.h": _header(fmu)} | own
 
 
@@ -153,5 +151,26 @@ def _header(fmu: Fmu) -> str:
              f"#define HAS_MODEL_EXCHANGE {int(fmu.has_exchange)}"]  # fmt: skip
     lines += [f"enum group {{ {', '.join(f'OF_{kind}' for kind in KINDS)} }};"]
     lines += [f"constexpr double PARAMETERS[] = {numbers([one.value for one in parameters])};"]
-    lines += [f"[[maybe_unused]] constexpr double NOMINALS[] = {numbers(fmu.model.dofs.scale.tolist())};", ""]
+    model, joints = fmu.model, quaternion_joints(fmu.model)
+    lines += [f"#define N_QUATERNIONS {len(joints)}"]
+    lines += ["// A spherical or free joint: its first index in q and in v."]
+    lines += ["struct quaternion {", "    int q, v;", "    bool is_free;", "};"]
+    listed = ", ".join(f"{{{at}, {j}, {str(is_free).lower()}}}" for at, j, is_free in [*joints, (0, 0, False)])
+    lines += [f"[[maybe_unused]] constexpr quaternion QUATERNIONS[] = {{{listed}}};"]
+    places = ", ".join(map(str, [*np.asarray(model.dofs.q).tolist(), -1]))
+    lines += ["// Index in q of each velocity; -1 for those of spherical and free joints."]
+    lines += [f"[[maybe_unused]] constexpr int Q_OF_V[] = {{{places}}};"]
+    lines += [f"[[maybe_unused]] constexpr double NOMINALS[] = {numbers(_nominals(model))};", ""]
     return "\n".join(lines)
+
+
+def _nominals(model: Model) -> list[float]:
+    """Usual sizes of the states q and v."""
+    q, scale = np.ones(model.nq), np.asarray(model.dofs.scale)
+    for j, at in enumerate(np.asarray(model.dofs.q).tolist()):
+        if at >= 0:
+            q[at] = scale[j]
+    for at, j, is_free in quaternion_joints(model):
+        if is_free:
+            q[at + 4 : at + 7] = scale[j + 3 : j + 6]
+    return [*q.tolist(), *scale.tolist()]

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 
+from lissom.dynamics.configuration import quaternion_joints
 from lissom.dynamics.start import start_configuration
 from lissom.exporting.export import coordinate_names
 from lissom.exporting.functions import frame_names
@@ -20,7 +21,7 @@ from lissom.model.model import Model
 VERSIONS = ("3.0", "2.0")
 GROUP = 100_000  # value references of a kind of variables
 _LEAST = float(np.finfo(np.float64).tiny)  # smaller numbers are out of range for some readers of XML
-KINDS = ("SELF", "U", "Q", "V", "A", "FRAMES", "P")
+KINDS = ("SELF", "U", "Q", "V", "A", "FRAMES", "P", "RATES")
 
 
 class Fmu(NamedTuple):
@@ -71,8 +72,13 @@ def variables(fmu: Fmu) -> Iterator[Variable]:
     for k, name in enumerate(names[0]):
         at = reference("Q", k), "output", "continuous", "exact"
         yield Variable(f"q.{name}", *at, float(q[k]), units[0][k])
+    turns = fmu.has_exchange and len(quaternion_joints(model)) > 0  # then the rates of q are not v
+    for k, name in enumerate(names[0] if turns else ()):
+        at = reference("RATES", k), "local", "continuous", "calculated"
+        unit = f"{units[0][k]}/s" if units[0][k] in ("1", "m", "rad") else "1/(m·s)" if units[0][k] == "1/m" else ""
+        yield Variable(f"der(q.{name})", *at, None, unit, reference("Q", k))
     for k, name in enumerate(names[1]):
-        of_state = reference("Q", k) if fmu.has_exchange else None
+        of_state = reference("Q", k) if fmu.has_exchange and not turns else None
         at = reference("V", k), "output", "continuous", "exact"
         yield Variable(f"v.{name}", *at, 0.0, units[1][k], of_state)
     for k, name in enumerate(names[1]):

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "coordinates.h"
 #include "fmu.h"
 #include "robot.h"
 
@@ -21,7 +22,8 @@ struct instance {
     bool has_poses, has_rates, has_parameters;  // whether what depends on states and parameters is up to date
     double time, step_size;
     double u[ROBOT_NU + 1], q[ROBOT_NQ], v[ROBOT_NV], a[ROBOT_NV];
-    double poses[16 * ROBOT_N_FRAMES];
+    double unit[ROBOT_NQ];  // q with quaternions of unit length
+    double poses[16 * ROBOT_N_FRAMES], rates[ROBOT_NQ];
     double p[N_P + 1];
     void* environment;
     void (*log)(const instance* x, const char* text);
@@ -40,6 +42,12 @@ int checked(const instance* x, int status) {
 
 void forget(instance* x) {
     x->has_poses = x->has_rates = false;
+}
+
+// The coordinates at which the robot is evaluated.
+const double* pose_of(instance* x) {
+    put_unit_quaternions(x->q, x->unit);
+    return x->is_exchange ? x->unit : x->q;
 }
 
 // Give the parameters to the robot, if some were set.
@@ -62,7 +70,7 @@ int put_parameters(instance* x) {
 int put_rates(instance* x) {
     int status = put_parameters(x);
     if (x->is_exchange && !x->has_rates && !status) {
-        status = robot_forward_dynamics(x->w, x->time, x->q, x->v, x->u, x->a);
+        status = robot_forward_dynamics(x->w, x->time, pose_of(x), x->v, x->u, x->a);
         x->has_rates = !status;
     }
     return status;
@@ -104,12 +112,19 @@ double* variable(instance* x, unsigned reference, bool reads, int* status) {
             if (reads) {
                 *status = put_parameters(x);
                 if (!x->has_poses && !*status)
-                    *status = robot_frames(x->w, x->q, nullptr, nullptr, x->poses, nullptr, nullptr);
+                    *status = robot_frames(x->w, pose_of(x), nullptr, nullptr, x->poses, nullptr, nullptr);
                 x->has_poses = *status == ROBOT_OK;
             }
             return x->poses + 16 * (k / 3) + 4 * (k % 3) + 3;
         case OF_P:
             return entry(x->p, k, N_P);
+#if HAS_MODEL_EXCHANGE
+        case OF_RATES:
+            if (!N_QUATERNIONS)
+                return nullptr;
+            put_coordinate_rates(x->q, x->v, x->rates);
+            return entry(x->rates, k, ROBOT_NQ);
+#endif
         default:
             return nullptr;
     }
@@ -132,7 +147,7 @@ int set(instance* x, const unsigned* references, size_t n, const double* values)
     for (size_t k = 0; k < n; ++k) {
         const unsigned group = references[k] / GROUP;
         int status = ROBOT_OK;
-        const bool is_result = group == OF_A || group == OF_FRAMES || !references[k];
+        const bool is_result = group == OF_A || group == OF_FRAMES || group == OF_RATES || !references[k];
         double* to = is_result ? nullptr : variable(x, references[k], false, &status);
         if (!to || (x->has_begun && !x->is_exchange && (group == OF_Q || group == OF_V)))
             return fail(x, "the variable cannot be set: inputs and parameters can, q and v before the start");
@@ -288,7 +303,7 @@ int get_rates(instance* x, double* values, size_t n) {
     const int status = put_rates(x);
     if (status)
         return fail(x, robot_status_text(status));
-    std::memcpy(values, x->v, sizeof(x->v));
+    put_coordinate_rates(x->q, x->v, values);
     std::memcpy(values + ROBOT_NQ, x->a, sizeof(x->a));
     return OK;
 }
@@ -297,11 +312,11 @@ int get_nominals(const instance* x, double* values, size_t n) {
     if (n != N_STATES)
         return fail(x, "the number of states is wrong");
     for (size_t k = 0; k < n; ++k)
-        values[k] = NOMINALS[k % size_t(ROBOT_NV)];
+        values[k] = NOMINALS[k];
     return OK;
 }
 
-// Derivatives of states, accelerations and positions along directions of states and inputs.
+// Derivatives of states, their rates and positions along directions of states and inputs.
 int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const unsigned* knowns, size_t n_knowns,
                 const double* seed, double* out) {
     double dq[ROBOT_NQ] = {}, dv[ROBOT_NV] = {}, du[ROBOT_NU + 1] = {};
@@ -316,6 +331,9 @@ int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const 
         else
             return fail(x, "derivatives are by states and inputs");
     }
+    double tangent[ROBOT_NV], rates[ROBOT_NQ];
+    put_tangent(x->q, dq, tangent);
+    put_changes_of_rates(x->q, x->v, dq, dv, tangent, rates);
     int status = put_parameters(x);
     bool needs_a = false, needs_frames = false;
     for (size_t k = 0; k < n_unknowns; ++k) {
@@ -329,11 +347,11 @@ int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const 
         return fail(x, "there is no memory for derivatives");
     double *by_q = room, *by_v = by_q + SQUARE, *by_u = by_v + SQUARE, *J = by_u + BY_U;
     if (needs_a && !status)
-        status = robot_forward_dynamics_derivatives(x->w, x->time, x->q, x->v, x->u, by_q, by_v, by_u);
+        status = robot_forward_dynamics_derivatives(x->w, x->time, pose_of(x), x->v, x->u, by_q, by_v, by_u);
     if (needs_frames && !status) {
-        status = robot_jacobians(x->w, x->q, J);
+        status = robot_jacobians(x->w, pose_of(x), J);
         if (!status)
-            status = robot_frames(x->w, x->q, nullptr, nullptr, x->poses, nullptr, nullptr);
+            status = robot_frames(x->w, pose_of(x), nullptr, nullptr, x->poses, nullptr, nullptr);
         x->has_poses = status == ROBOT_OK;
     }
     bool is_known = true;
@@ -344,16 +362,18 @@ int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const 
             sum = dq[at];
         } else if (group == OF_V && int(at) < ROBOT_NV) {
             sum = dv[at];
+        } else if (N_QUATERNIONS && group == OF_RATES && int(at) < ROBOT_NQ) {
+            sum = rates[at];
         } else if (group == OF_A && int(at) < ROBOT_NV) {
             for (size_t j = 0; j < size_t(ROBOT_NV); ++j)
-                sum += by_q[at * size_t(ROBOT_NV) + j] * dq[j] + by_v[at * size_t(ROBOT_NV) + j] * dv[j];
+                sum += by_q[at * size_t(ROBOT_NV) + j] * tangent[j] + by_v[at * size_t(ROBOT_NV) + j] * dv[j];
             for (int j = 0; j < ROBOT_NU; ++j)
                 sum += by_u[at * size_t(ROBOT_NU) + size_t(j)] * du[j];
         } else if (group == OF_FRAMES && int(at) < 3 * ROBOT_N_FRAMES) {
             const size_t frame = at / 3;
             for (size_t e = 0; e < 3; ++e)
                 for (size_t j = 0; j < size_t(ROBOT_NV); ++j)
-                    sum += x->poses[16 * frame + 4 * (at % 3) + e] * J[(6 * frame + 3 + e) * size_t(ROBOT_NV) + j] * dq[j];
+                    sum += x->poses[16 * frame + 4 * (at % 3) + e] * J[(6 * frame + 3 + e) * size_t(ROBOT_NV) + j] * tangent[j];
         } else {
             is_known = false;
         }
@@ -361,7 +381,7 @@ int directional(instance* x, const unsigned* unknowns, size_t n_unknowns, const 
     }
     std::free(room);
     if (!is_known)
-        return fail(x, "derivatives are of states, accelerations and positions");
+        return fail(x, "derivatives are of states, their rates and positions");
     return checked(x, status);
 }
 #endif
