@@ -259,7 +259,8 @@ def test_rates_of_quaternions_are_those_of_the_library(tmp_path):
         extern "C" {
         void rates(const double* q, const double* v, double* out) { put_coordinate_rates(q, v, out); }
         void tangent(const double* q, const double* dq, double* out) { put_tangent(q, dq, out); }
-        void changes(const double* q, const double* v, const double* dq, const double* dv, const double* x, double* out) {
+        void changes(const double* q, const double* v, const double* dq, const double* dv, const double* x,
+                     double* out) {
             put_changes_of_rates(q, v, dq, dv, x, out);
         }
         }""")

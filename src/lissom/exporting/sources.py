@@ -141,7 +141,12 @@ def _count(table: Table) -> int:
 
 
 def _for_all_compilers(code: str) -> str:
-    """Code whose type of four numbers at once is that of Clang, for other compilers too."""
+    """Code whose vectors are those of Warp's compiler, for other compilers too.
+
+    Vectors of four numbers are a type of Clang. Clang takes a reference to a vector of eight numbers for one that is
+    aligned to its size, and the vectors of kernels are not: such parameters are values.
+    """
+    code = re.sub(r"\bconst block& (\w+)\) \{", r"block \1) {", code)
     own = re.search(r"^typedef double vector __attribute__\(\(ext_vector_type\((\d+)\)\)\);$", code, re.MULTILINE)
     if own is None:
         return code

@@ -972,7 +972,7 @@ def _address(function: Function, text: str) -> int:
         _MATHEMATICS, own_code("tracing/native.h"), "namespace {", text, "}",
         'extern "C" void traced_function(const double* const* in, double* const* out) { Functions::run(in, out); }',
     ])  # fmt: skip
-    key = "\0".join([whole, str(level), wp.get_cpu_kernel_cache_key(cpu_compiler_flags=flags)])
+    key = "\0".join([whole, flags, str(level), wp.get_cpu_kernel_cache_key(cpu_compiler_flags=flags)])
     file = cache_folder("lissom-traced") / f"{hashlib.sha256(key.encode()).hexdigest()}.o"
     found = read_cached(file, lambda file: function_of_object(file.read_bytes(), "traced_function", function))
     if found is None:
