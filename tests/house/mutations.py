@@ -44,6 +44,27 @@ MUTATIONS = (
         ("tests/exporting/test_fmu.py", "-k", "refused_by_name"),
     ),
     Mutation(
+        "exported kernels call one function of the user for all",
+        "exporting/sources.py",
+        "reinterpret_cast<cell>(&ROBOT(cell_{cells[c]}))",
+        "reinterpret_cast<cell>(&ROBOT(cell_{0 * cells[c]}))",
+        ("tests/exporting/test_export.py", "-k", "functions_of_users"),
+    ),
+    Mutation(
+        "free joints in model exchange move along the axes of the world turned the other way",
+        "exporting/native/coordinates.h",
+        "turn(unit + at.q, 1.0, v + at.v + 3, out + at.q + 4);",
+        "turn(unit + at.q, -1.0, v + at.v + 3, out + at.q + 4);",
+        ("tests/exporting/test_fmu.py", "-k", "rates_of_quaternions"),
+    ),
+    Mutation(
+        "pages draw rods as straight pieces between nodes",
+        "exporting/native/page.html",
+        "from * ends[i + 4 * r] + to * ends[j + 4 * r];",
+        "0 * from * ends[i + 4 * r];",
+        ("tests/exporting/test_web.py", "-k", "picture"),
+    ),
+    Mutation(
         "exported functions do not check the numbers of entries",
         "exporting/native/robot.cpp",
         "if (n_in != takes || n_out != gives)",

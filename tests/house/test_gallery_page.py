@@ -86,7 +86,8 @@ def test_pictures_of_recipes_are_made_by_their_code():
         shown = set(re.findall(r"\]\((\w+\.png)\)", text)) - {"accuracy.png"}  # that of the benchmark
         code = "".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
         assert all(f'"{name}"' in code and (page.parent / name).stat().st_size < 80_000 for name in shown), page
-        assert shown or page.stem in ("index", "accuracy", "export", "other_tools", "real_time")
+        files = ("export", "fmu", "other_tools", "real_time", "ros", "usd", "web_page")
+        assert shown or page.stem in ("index", "accuracy", *files)
 
 
 def test_costs_shown_are_costs_measured():
