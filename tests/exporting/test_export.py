@@ -1,6 +1,7 @@
 """Exported robots: their results are those of the library, and wrong arguments give error codes."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -189,6 +190,7 @@ def test_sources_are_of_the_robot_alone(exported):
     assert {"finger.h", "finger.cpp", "CMakeLists.txt", "README.md", "warp/LICENSE"} <= set(exported.files)
     for path in exported.files:
         text = (exported.folder / path).read_text(encoding="utf-8")
+        assert not re.search(r"const (block|quad)&", text), f"{path}: Clang takes these vectors for aligned ones"
         assert "/src/lissom" not in text and "site-packages" not in text and "@" not in text.split("\n", 1)[0], path
     assert "Apache License" in (exported.folder / "warp/LICENSE").read_text(encoding="utf-8")
 

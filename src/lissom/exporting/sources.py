@@ -143,10 +143,10 @@ def _count(table: Table) -> int:
 def _for_all_compilers(code: str) -> str:
     """Code whose vectors are those of Warp's compiler, for other compilers too.
 
-    Vectors of four numbers are a type of Clang. Clang takes a reference to a vector of eight numbers for one that is
-    aligned to its size, and the vectors of kernels are not: such parameters are values.
+    The vectors of traced functions are a type of Clang. Clang takes a reference to a vector for one that is aligned to
+    its size, and the vectors of kernels are not: such parameters become values.
     """
-    code = re.sub(r"\bconst block& (\w+)\) \{", r"block \1) {", code)
+    code = re.sub(r"\bconst (block|quad)& (\w+)", r"\1 \2", code)
     own = re.search(r"^typedef double vector __attribute__\(\(ext_vector_type\((\d+)\)\)\);$", code, re.MULTILINE)
     if own is None:
         return code
