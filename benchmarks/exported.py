@@ -103,9 +103,10 @@ def _from_c(folder: Path, name: str, functions: tuple[str, ...], compiler: str) 
     """Times of calls [µs], the time to compile all sources [s], and the size of the code [bytes]."""
     evaluated = [FUNCTIONS[function] for function in functions if FUNCTIONS[function].results]
     launches = ", ".join(f"layout::{function.launches[0]}" for function in evaluated)
+    included = f'{_RECORD}#include "recorded.h"\nconstexpr int NUMBERS[] = {{{launches}}};\n'
     text = _PROGRAM.replace("GROUPS", str(_GROUPS)).replace("CALLS", str(_CALLS))
     (folder / "bench.cpp").write_text(
-        text.replace('#include "recorded.h"', f'{_RECORD}#include "recorded.h"\nconst int NUMBERS[] = {{{launches}}};\n')
+        text.replace('#include "recorded.h"', included)
         .replace("robot_", f"{name}_").replace("ROBOT_", f"{name.upper()}_").replace("robot.h", f"{name}.h"),
         encoding="utf-8",
     )  # fmt: skip

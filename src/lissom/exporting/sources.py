@@ -27,14 +27,14 @@ _NOTICE = "// Changed: lines that include headers which this folder does not hav
 _WIDTH = 110
 _FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-strict-aliasing",
           "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti", "-w")  # fmt: skip
-_OF_CLANG = ("-O2", "-fno-slp-vectorize", "-mllvm", "-inline-threshold=3000",
+_OF_CLANG = ("-fno-slp-vectorize", "-mllvm", "-inline-threshold=3000",
              "-mllvm", "-inline-cold-callsite-threshold=1000")  # fmt: skip
 
 
 def compiler_flags(compiler: str) -> tuple[str, ...]:
     """Flags for the fastest code by a compiler; CMakeLists.txt has the same. Clang inlines as for the library."""
     said = subprocess.run([*compiler.split(), "--version"], capture_output=True, text=True).stdout
-    return (*_FLAGS, *(_OF_CLANG if "clang" in said else ("-O3",)))
+    return (*_FLAGS, "-O3", *(_OF_CLANG if "clang" in said else ()))
 
 
 def native(name: str) -> str:

@@ -50,8 +50,8 @@ bool is_finite(const double* x, int count) {
     for (; k + 8 <= count; k += 8)
         for (int e = 0; e < 8; ++e)
             sum[e] += 0.0 * x[k + e];
-    for (; k < count; ++k)
-        sum[0] += 0.0 * x[k];
+    for (int e = 0; k + e < count; ++e)
+        sum[e] += 0.0 * x[k + e];
     for (int e = 1; e < 8; ++e)
         sum[0] += sum[e];
     return sum[0] == 0.0;
@@ -76,17 +76,31 @@ int put(robot_workspace* w, place to, const double* from) {
     return status ? status : put(w, v, from_v);
 }
 
-// Copy a result of `rows` rows, of which each begins `width` numbers behind the last one. NULL is left out.
-[[maybe_unused]] void take(const robot_workspace* w, place from, int rows, int columns, int width, double* to) {
-    if (!to)
-        return;
-    for (int r = 0; r < rows; ++r)
-        std::memcpy(to + size_t(r) * size_t(columns), numbers(w, from) + size_t(r) * size_t(width),
-                    sizeof(double) * size_t(columns));
+// Copy a result. NULL is left out.
+[[maybe_unused]] void take(const robot_workspace* w, place from, int count, double* to) {
+    if (to)
+        std::memcpy(to, numbers(w, from), sizeof(double) * size_t(count));
 }
 
-[[maybe_unused]] void take(const robot_workspace* w, place from, int count, double* to) {
-    take(w, from, 1, count, count, to);
+// Copy a matrix (nv, nv), whose rows begin WIDTH numbers apart, in one pass that also tells whether it is finite.
+[[maybe_unused]] bool take_matrix(const robot_workspace* w, place from, double* __restrict to) {
+    const double* __restrict x = numbers(w, from);
+    double sum[8] = {};
+    for (int r = 0; r < NV; ++r, x += WIDTH, to += NV) {
+        int k = 0;
+        for (; k + 8 <= NV; k += 8)
+            for (int e = 0; e < 8; ++e) {
+                to[k + e] = x[k + e];
+                sum[e] += 0.0 * x[k + e];
+            }
+        for (int e = 0; e < NV % 8; ++e) {
+            to[k + e] = x[k + e];
+            sum[e] += 0.0 * x[k + e];
+        }
+    }
+    for (int e = 1; e < 8; ++e)
+        sum[0] += sum[e];
+    return sum[0] == 0.0;
 }
 
 // Bind the kernels and fill the arrays that do not begin with zeros; all other arrays are zero.
@@ -729,12 +743,8 @@ int robot_inverse_dynamics_derivatives(robot_workspace* w, double t, const doubl
     status = run(w, derivatives, derivatives_status);
     if (status)
         return status;
-    take(w, derivatives_dq, NV, NV, WIDTH, dtau_dq);
-    take(w, derivatives_dv, NV, NV, WIDTH, dtau_dv);
-    take(w, derivatives_da, NV, NV, WIDTH, dtau_da);
-    if (!is_finite(dtau_dq, NV * NV) || !is_finite(dtau_dv, NV * NV) || !is_finite(dtau_da, NV * NV))
-        return ROBOT_OVERFLOW;
-    return ROBOT_OK;
+    const bool by_q = take_matrix(w, derivatives_dq, dtau_dq), by_v = take_matrix(w, derivatives_dv, dtau_dv);
+    return take_matrix(w, derivatives_da, dtau_da) && by_q && by_v ? ROBOT_OK : ROBOT_OVERFLOW;
 }
 
 //: forward_dynamics_derivatives
