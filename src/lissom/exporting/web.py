@@ -12,7 +12,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -28,9 +28,11 @@ from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.portable import write_whole
 from lissom.robot import checks
+from lissom.robot.joints import JointFree
 from lissom.viewing.camera import chosen_view, upwards
 from lissom.viewing.controls import input_sliders
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
+from lissom.viewing.mounts import roots
 from lissom.viewing.stage import COLORS
 
 _LINES = {"tendon": (170, 51, 60), "chamber": (204, 121, 167), "spring": (47, 109, 179), "tie": (150, 155, 166)}
@@ -99,7 +101,7 @@ def scene_of(model: Model, dt: float) -> dict[str, Any]:
     facets = [mesh.triangles + mesh.rows.start + offset for mesh, offset in meshes]
     return {
         "nq": model.nq, "nv": model.nv, "nodes": model.n_nodes, "dt": dt, "q": q.tolist(), "inputs": _inputs(model),
-        "ends": ends, "sections": sections, "moving": _moving(surfaces), "axes": shown.tolist(), "view": view.tolist(),
+        "ends": ends, "sections": sections, "moving": _moving(surfaces), "is_free": _is_free(model), "own": first, "axes": shown.tolist(), "view": view.tolist(),
         "centre": (0.5 * (low + high)).tolist(), "distance": _FAR * max(float(np.linalg.norm(high - low)), 1e-6),
         "frame": _packed(np.concatenate([body.frame, around.frame]), np.uint32),
         "local": _packed(np.concatenate([local, around.local]), np.float32),
@@ -111,13 +113,19 @@ def scene_of(model: Model, dt: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _is_free(model: Model) -> bool:
+    """Whether nothing holds the robot in the world, so that the eye follows it."""
+    joints = [model.links.joint[k] for k in roots(model)]
+    return bool(joints) and all(isinstance(joint, JointFree) for joint in joints)
+
+
 def _inputs(model: Model) -> list[dict[str, Any]]:
     """Sliders of the inputs, inside their limits."""
     low, high = model.input_limits
     found = []
     for one in input_sliders(model):
-        ends = max(one.low, float(low[one.column])), min(one.high, float(high[one.column]))
-        found.append({"name": one.name, "unit": one.unit, "low": ends[0], "high": ends[1], "step": one.step})
+        own = replace(one, low=max(one.low, float(low[one.column])), high=min(one.high, float(high[one.column])))
+        found.append({"name": own.name, "unit": own.unit, "low": own.low, "high": own.high, "step": own.step})
     return found
 
 
@@ -126,7 +134,7 @@ def _sections(body: Geometry) -> tuple[list[Any], list[Any]]:
     between which it lies, with its share of the way."""
     model, ends, sections = body.model, [], []
     for part in body.sections:
-        own = np.unique([0.0, 1.0, *(model.nodes.s[k] for k in model.rods[part.link].node)])
+        own = np.unique(np.append(model.nodes.s[np.asarray(model.rods[part.link].node, dtype=int)], [0.0, 1.0]))
         places = places_of(model, part.link, own.tolist())
         if len(places.h):
             raise AssertionError(f"rod {part.link!r}: its nodes must be frames of sections")
