@@ -28,7 +28,6 @@ from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.portable import write_whole
 from lissom.robot import checks
-from lissom.robot.joints import JointFree
 from lissom.viewing.camera import chosen_view, upwards
 from lissom.viewing.controls import input_sliders
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
@@ -101,7 +100,8 @@ def scene_of(model: Model, dt: float) -> dict[str, Any]:
     facets = [mesh.triangles + mesh.rows.start + offset for mesh, offset in meshes]
     return {
         "nq": model.nq, "nv": model.nv, "nodes": model.n_nodes, "dt": dt, "q": q.tolist(), "inputs": _inputs(model),
-        "ends": ends, "sections": sections, "moving": _moving(surfaces), "is_free": _is_free(model), "own": first, "axes": shown.tolist(), "view": view.tolist(),
+        "ends": ends, "sections": sections, "moving": _moving(surfaces), "is_free": _is_free(model),
+        "own": first, "axes": shown.tolist(), "view": view.tolist(),
         "centre": (0.5 * (low + high)).tolist(), "distance": _FAR * max(float(np.linalg.norm(high - low)), 1e-6),
         "frame": _packed(np.concatenate([body.frame, around.frame]), np.uint32),
         "local": _packed(np.concatenate([local, around.local]), np.float32),
@@ -115,8 +115,7 @@ def scene_of(model: Model, dt: float) -> dict[str, Any]:
 
 def _is_free(model: Model) -> bool:
     """Whether nothing holds the robot in the world, so that the eye follows it."""
-    joints = [model.links.joint[k] for k in roots(model)]
-    return bool(joints) and all(isinstance(joint, JointFree) for joint in joints)
+    return bool(model.links.names) and not roots(model)
 
 
 def _inputs(model: Model) -> list[dict[str, Any]]:
