@@ -195,6 +195,16 @@ def test_sources_are_of_the_robot_alone(exported):
     assert "Apache License" in (exported.folder / "warp/LICENSE").read_text(encoding="utf-8")
 
 
+@needs_compiler
+def test_big_endian_processors_are_refused(exported):
+    """The tables are little-endian: compilers for other processors stop with a message."""
+    order = "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__"
+    for more, good in (((), True), (order, False)):
+        command = [COMPILERS[0], "-std=c++17", "-w", *more, "-fsyntax-only", exported.folder / "finger.cpp"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode == 0) is good and ("little-endian" in done.stderr) is not good
+
+
 def test_python_functions_are_refused_by_name():
     """What only Python can evaluate is refused with its name and the cure, before anything is written."""
     with_force, with_actuator, with_load = finger(), finger(), finger()

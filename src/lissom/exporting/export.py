@@ -95,7 +95,7 @@ def export(
             OSError: a file cannot be written, or the compiler fails.
     """
     compiler = find_compiler("export: build") if build else ""
-    made = write_sources(model, Path(out), functions, name, parameters, with_test=True)
+    made = write_sources(model, out, functions, name, parameters, with_test=True)
     if not build:
         return made
     library = made.folder / f"lib{made.name}{suffix()}"
@@ -106,7 +106,7 @@ def export(
 
 def write_sources(
     model: Model,
-    folder: Path,
+    out: str | Path,
     functions: Sequence[str],
     name: str | None = None,
     parameters: Sequence[str] | Mapping[str, str] = (),
@@ -115,7 +115,7 @@ def write_sources(
 ) -> ExportedRobot:
     """Write the sources of a robot; arguments as of `export`. The library computes the results of `with_test`."""
     chosen = _checked_functions(functions)
-    _require_exportable(model, chosen)
+    require_exportable(model, chosen)
     prefix = _checked_name(model, name)
     varies = _varies(model)
     adjustment = adjustment_of(model, chosen, varies, parameters)
@@ -125,6 +125,7 @@ def write_sources(
     files = _files(model, program, chosen, prefix, varies, adjustment)
     if with_test:
         files |= _test_files(model, chosen, prefix)
+    folder = Path(out)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / path, lambda stream, text=text: stream.write(text.encode("utf-8")))
@@ -160,7 +161,7 @@ def _varies(model: Model) -> bool:
     return model.loads.varies or model.n_motions > 0
 
 
-def _require_exportable(model: Model, functions: Iterable[str]) -> None:
+def require_exportable(model: Model, functions: Iterable[str]) -> None:
     """Raise a ModelError that names a part of the robot which exported code cannot evaluate, and the cure."""
     if isinstance(model, ModelBatch) or model.models:
         raise ModelError("export: must be given one model (got a ModelBatch); export its models one by one")

@@ -23,7 +23,7 @@ from lissom.dynamics.start import start_configuration
 from lissom.errors import LeftOutWarning
 from lissom.exporting import sources
 from lissom.exporting.building import build_web, find_web_compiler
-from lissom.exporting.export import write_sources
+from lissom.exporting.export import require_exportable, write_sources
 from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.portable import write_whole
@@ -34,6 +34,7 @@ from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geom
 from lissom.viewing.mounts import roots
 from lissom.viewing.stage import COLORS
 
+_FUNCTIONS = "step", "forward_kinematics"
 _LINES = {"tendon": (170, 51, 60), "chamber": (204, 121, 167), "spring": (47, 109, 179), "tie": (150, 155, 166)}
 _INSIDE = ("tendon", "chamber")  # kinds of lines inside bodies
 _AROUND = 0.4  # margin of unbounded shapes of contacts, relative to the robot
@@ -58,11 +59,12 @@ def export_web(model: Model, out: str | Path, *, dt: float = 2e-3, name: str | N
         ModelError: as of `export`, or there is no compiler for WebAssembly. OSError: the compiler fails, or the file
             cannot be written.
     """
+    require_exportable(model, _FUNCTIONS)
     checks.number(dt, "dt", above=0.0)
     compiler = find_web_compiler("export_web")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        made = write_sources(model, folder, ("step", "forward_kinematics"), name)
+        made = write_sources(model, folder, _FUNCTIONS, name)
         main = folder / "page.cpp"
         main.write_text(sources.prefixed(sources.native(main.name), made.name), encoding="utf-8")
         files = [main, *(folder / path for path in made.files if path.endswith(".cpp"))]
