@@ -1,10 +1,11 @@
-"""FMUs of five robots in FMPy: it finds no fault in their descriptions, and its motions are those of the library."""
+"""FMUs of six robots in FMPy: it finds no fault in their descriptions, and its motions are those of the library."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 from exporting.built import needs_compiler
+from exporting.test_fmu import flyer
 
 import lissom as ls
 
@@ -72,11 +73,11 @@ def _named(kind, model):
 @pytest.mark.parametrize(
     ("robot", "version", "has_exchange"),
     [(rigid_arm, "3.0", True), (soft_arm, "2.0", True), (four_bar, "3.0", False),
-     (cable_driven_manipulator, "2.0", True), (landing, "3.0", True)],
+     (cable_driven_manipulator, "2.0", True), (landing, "3.0", True), (flyer, "3.0", True), (flyer, "2.0", True)],
 )  # fmt: skip
 def test_fmpy_moves_robots_as_the_library(robot, version, has_exchange, monkeypatch, tmp_path):
     """FMPy validates each FMU; its co-simulation gives the states of `Stepper`, and CVODE on model exchange those of
-    `simulate` to the tolerance of both. A closed chain has no model exchange."""
+    `simulate` to the tolerance of both, quaternions included. A closed chain has no model exchange."""
     monkeypatch.setattr("lissom.exporting.building.compiler_flags", lambda _: SIMPLE)
     model = robot().build()
     path = str(ls.export_fmu(model, tmp_path / "robot.fmu", dt=1e-3, version=version))
