@@ -382,6 +382,27 @@ MUTATIONS = (
         ("tests/tracing/test_functions.py", "-k", "needed"),
     ),
     Mutation(
+        "points of a cell count as one, with the weight of the first",
+        "bodies/point_elasticity.py",
+        "weights = np.add.reduceat(weights, np.flatnonzero(is_new))",
+        "weights = weights[is_new]",
+        ("tests/bodies/test_point_elasticity.py", "-k", "jax"),
+    ),
+    Mutation(
+        "stiffness by points leaves out the damping",
+        "bodies/point_elasticity.h",
+        "by_v = x.is_damped ? in[3][1] : 0.0;",
+        "by_v = 0.0;",
+        ("tests/bodies/test_point_elasticity.py", "-k", "jax"),
+    ),
+    Mutation(
+        "one costly state is split over threads",
+        "launch/buffers.py",
+        "min(most, self.batch, self.cost",
+        "min(most, self.cost",
+        ("tests/dynamics/test_workspaces.py", "-k", "costly"),
+    ),
+    Mutation(
         "traced springs of joints have the slope of their rate",
         "forces/springs.py",
         "found = law_of_user(rows, e, first, x, so3.ZERO, law)\n        return found[0], found[1]",
