@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "LISSOM_CORES"):
-    os.environ.setdefault(variable, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("LISSOM_CORES", "1")
 
 import itertools
 import subprocess
@@ -21,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,8 +45,8 @@ peak = re.search("VmHWM: *([0-9]+)", open("/proc/self/status").read().replace("\
 print(time.process_time(), float(peak[1]) / 1024)
 """
 FIRST_OF = {
-    "lissom": "import lissom as ls\nmodel = ls.load_urdf({path!r}).build()\nls.forward_dynamics(model, model.neutral(), "
-    "[0.0] * model.nv)",
+    "lissom": "import lissom as ls\nmodel = ls.load_urdf({path!r}).build()\n"
+    "ls.forward_dynamics(model, model.neutral(), [0.0] * model.nv)",
     "Pinocchio": "import pinocchio as pin, numpy as np\nmodel = pin.buildModelFromUrdf({path!r})\n"
     "pin.aba(model, model.createData(), pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv))",
     "MuJoCo": "import mujoco\nmodel = mujoco.MjModel.from_xml_path({path!r})\nmujoco.mj_forward(model, "
@@ -87,34 +89,53 @@ def humanoid() -> tuple[ls.Model, Any]:
 
 
 def derivatives() -> None:
-    """Dynamics and their derivatives from Python, beside Pinocchio."""
+    """Dynamics and their derivatives from Python, beside Pinocchio, of an arm and of a humanoid robot."""
+    beside_pinocchio("7R arm", seven_revolute_arm(), pinocchio_arm(), ("3", "2", "1.3", "1.3"))
+    beside_pinocchio("humanoid", *humanoid(), ("2", "1.5", "-", "-"))
+
+
+def beside_pinocchio(name: str, model: ls.Model, other: Any, aims: tuple[str, ...]) -> None:
+    """The rows of one robot."""
     import pinocchio as pin
 
-    arm = seven_revolute_arm()
-    for name, model, other, aims in (
-        ("7R arm", arm, pinocchio_arm(), ("3", "2", "1.3", "1.3")),
-        ("humanoid", *humanoid(), ("2", "1.5", "-", "-")),
-    ):
-        q, v, a = states(model)
-        data, mass = other.createData(), np.zeros(other.nv)
-        theirs = [pin.randomConfiguration(other, -np.ones(other.nq), np.ones(other.nq)) for _ in q]
-        calls: tuple[tuple[str, Callable[[int], Any], Callable[[int], Any]], ...] = (
-            ("derivatives of forward dynamics", lambda k: ls.forward_dynamics_derivatives(model, q[k % 64], v[k % 64]),
-             lambda k: pin.computeABADerivatives(other, data, theirs[k % 64], v[k % 64], mass)),
-            ("derivatives of inverse dynamics",
-             lambda k: ls.inverse_dynamics_derivatives(model, q[k % 64], v[k % 64], a[k % 64]),
-             lambda k: pin.computeRNEADerivatives(other, data, theirs[k % 64], v[k % 64], a[k % 64])),
-            ("mass matrix", lambda k: ls.mass_matrix(model, q[k % 64]), lambda k: pin.crba(other, data, theirs[k % 64])),
-            ("forward dynamics", lambda k: ls.forward_dynamics(model, q[k % 64], v[k % 64]),
-             lambda k: pin.aba(other, data, theirs[k % 64], v[k % 64], mass)),
-        )  # fmt: skip
-        for (what, mine, peer), aim in zip(calls, aims):
-            row(f"{what}, {name}, / Pinocchio", least(mine), least(peer), aim)
-        many = states(model, ROWS)
-        for what, function, given in (("mass matrix", ls.mass_matrix, 1), ("forward dynamics", ls.forward_dynamics, 2)):
-            batch = least(lambda k: function(model, *many[:given]), inner=1) / ROWS  # noqa: B023
-            alone = least(lambda k: function(model, *(x[k % 64] for x in many[:given])))  # noqa: B023
-            row(f"{what}, {name}: a state of a batch of {ROWS} / alone", batch, alone, "0.6")
+    q, v, a = states(model)
+    data, mass = other.createData(), np.zeros(other.nv)
+    theirs = [pin.randomConfiguration(other, -np.ones(other.nq), np.ones(other.nq)) for _ in q]
+    calls: tuple[tuple[str, Callable[[int], Any], Callable[[int], Any]], ...] = (
+        ("derivatives of forward dynamics",
+         lambda k: ls.forward_dynamics_derivatives(model, q[k % 64], v[k % 64]),
+         lambda k: pin.computeABADerivatives(other, data, theirs[k % 64], v[k % 64], mass)),
+        ("derivatives of inverse dynamics",
+         lambda k: ls.inverse_dynamics_derivatives(model, q[k % 64], v[k % 64], a[k % 64]),
+         lambda k: pin.computeRNEADerivatives(other, data, theirs[k % 64], v[k % 64], a[k % 64])),
+        ("mass matrix",
+         lambda k: ls.mass_matrix(model, q[k % 64]),
+         lambda k: pin.crba(other, data, theirs[k % 64])),
+        ("forward dynamics",
+         lambda k: ls.forward_dynamics(model, q[k % 64], v[k % 64]),
+         lambda k: pin.aba(other, data, theirs[k % 64], v[k % 64], mass)),
+    )  # fmt: skip
+    for (what, mine, peer), aim in zip(calls, aims):
+        row(f"{what}, {name}, / Pinocchio", least(mine), least(peer), aim)
+    many = states(model, ROWS)
+    for what, (call, *given) in {
+        "mass matrix": (ls.mass_matrix, many[0]), "forward dynamics": (ls.forward_dynamics, *many[:2])
+    }.items():  # fmt: skip
+        batch = least(partial(_all, call, model, given), inner=1) / ROWS
+        row(
+            f"{what}, {name}: a state of a batch of {ROWS} / alone",
+            batch,
+            least(partial(_one, call, model, given)),
+            "0.6",
+        )
+
+
+def _all(call: Callable[..., Any], model: ls.Model, given: list[np.ndarray], _: int) -> Any:
+    return call(model, *given)
+
+
+def _one(call: Callable[..., Any], model: ls.Model, given: list[np.ndarray], k: int) -> Any:
+    return call(model, *(x[k % len(x)] for x in given))
 
 
 def growth() -> None:
@@ -129,11 +150,9 @@ def growth() -> None:
             body = ls.RigidBody(0.1, com=(0.05, 0, 0), inertia=(1e-4, 1e-4, 1e-4))
             robot.add_link(f"link{k}", body, joint, parent=f"link{k - 1}" if k else None, placement=place)
         model = robot.build()
-        q, v, a = states(model)
-        found["forward"].append(least(lambda k: ls.forward_dynamics_derivatives(model, q[k % 64], v[k % 64])))  # noqa: B023
-        found["inverse"].append(
-            least(lambda k: ls.inverse_dynamics_derivatives(model, q[k % 64], v[k % 64], a[k % 64]))
-        )  # noqa: B023
+        given = [*states(model)]
+        found["forward"].append(least(partial(_one, ls.forward_dynamics_derivatives, model, given[:2])))
+        found["inverse"].append(least(partial(_one, ls.inverse_dynamics_derivatives, model, given)))
     slopes = [np.polyfit(np.log(LINKS), np.log(times), 1)[0] for times in found.values()]
     row(f"exponents over {LINKS[0]} to {LINKS[-1]} links: derivatives of FD / of ID", *slopes, "1", "-")
 
@@ -189,9 +208,12 @@ def elements() -> None:
     times = []
     for law in (RUBBER, LINEAR):
         model = robot(ls.DeformableBody(whole, mesh, law, 1070.0))
-        ls.simulate(model, 0.1, dt=5e-3)
-        times.append(least(lambda k: ls.simulate(model, 0.1, dt=5e-3), inner=1) / 20)  # noqa: B023
+        times.append(least(partial(_motion, model), inner=1) / 20)
     row(f"finite elements, {len(mesh.cells)} cells, a step: neo-Hookean / linear law", *times, "5")
+
+
+def _motion(model: ls.Model, _: int) -> Any:
+    return ls.simulate(model, 0.1, dt=5e-3)
 
 
 def loops_and_derivatives() -> None:
@@ -218,10 +240,10 @@ def loops_and_derivatives() -> None:
     chain = rod_chain()
     row("ID with its derivatives / ID in kernels, chain of 4 rods", derivatives_in_kernel(chain), in_kernel(chain), "6")
     for name, one in (("fin-ray finger", fin_ray_finger.robot().build()), ("parallel robot", model)):
-        q, v = np.tile(ls.assemble(one), (64, 1)), np.zeros((64, one.nv))
+        given = [np.tile(ls.assemble(one), (64, 1)), np.zeros((64, one.nv))]
         row(f"derivatives of forward dynamics / forward dynamics, {name}",
-            least(lambda k: ls.forward_dynamics_derivatives(one, q[k % 64], v[k % 64]), inner=1),  # noqa: B023
-            least(lambda k: ls.forward_dynamics(one, q[k % 64], v[k % 64]), inner=1), "-")  # noqa: B023 # fmt: skip
+            least(partial(_one, ls.forward_dynamics_derivatives, one, given), inner=1),
+            least(partial(_one, ls.forward_dynamics, one, given), inner=1), "-")  # fmt: skip
 
 
 def first_results() -> None:
