@@ -389,6 +389,20 @@ MUTATIONS = (
         ("tests/bodies/test_point_elasticity.py", "-k", "jax"),
     ),
     Mutation(
+        "the middle of a rim of finite elements stays where it was",
+        "bodies/linear_pulls.py",
+        "phi = np.concatenate([phi, *(phi[rim].mean(axis=0, keepdims=True) for rim in rims)])",
+        "phi = np.concatenate([phi, *(0.0 * phi[rim].mean(axis=0, keepdims=True) for rim in rims)])",
+        ("tests/bodies/test_linear_pulls.py", "-k", "jax"),
+    ),
+    Mutation(
+        "tendons in linear bodies have no stiffness across their pieces",
+        "bodies/linear_pulls.h",
+        "{d[0] - along * t[0], d[m] - along * t[1], d[2 * m] - along * t[2]}",
+        "{d[0] - along * t[0], 0.0, d[2 * m] - along * t[2]}",
+        ("tests/bodies/test_linear_pulls.py", "-k", "jax"),
+    ),
+    Mutation(
         "stiffness by points leaves out the damping",
         "bodies/point_elasticity.h",
         "by_v = x.is_damped ? in[3][1] : 0.0;",
