@@ -294,8 +294,9 @@ def _files(
 
 def _test_files(model: Model, functions: tuple[str, ...], name: str) -> dict[str, str]:
     """A test with results of the library, what builds it, and the description of the folder; by path."""
-    texts, shown = {}, dict.fromkeys(("CMakeLists.txt", "README.md"), functions)
-    texts["recorded.h"], shown["test.c"] = recorded(model, functions, name)
+    texts: dict[str, str] = {}
+    texts["recorded.h"], known = recorded(model, functions, name)
+    shown = {"CMakeLists.txt": functions, "README.md": functions, "test.c": known}
     for file, parts in shown.items():
         texts[file] = sources.prefixed(_filled(sources.native(file), model, parts, name), name)
     return texts
