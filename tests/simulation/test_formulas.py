@@ -159,7 +159,7 @@ def test_a_list_of_formulas_and_numbers_is_one():
     (ls.Expression("2*s", "s"), r"u > input 1: must be an expression of t \(got 's'\)"),
     (ls.Expression(["t"], "t"), r"u > input 1: must be one expression \(got \['t'\]\)"),
     (ls.Expression("k*t", "t", {"k": 2.0}), r"u > input 1: must have the number that 'k' has in .* 1 \(got 2.0\)"),
-    ("t", r"u > input 1: must be a number"),
+    ("t", r"u > input 1: must be a finite number"),
 ])  # fmt: skip
 def test_wrong_entries_of_a_list_of_formulas(second, message):
     """The message names the input, the rule and the value."""
