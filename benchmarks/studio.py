@@ -1,7 +1,7 @@
 """Time from an edit in the studio to the new picture, for soft arms of 10, 50 and 192 coordinates with three tendons.
 
 A changed value is a modulus, a changed structure an order of a basis. Each time begins with the edit of the document
-and ends when the viewer has sent the picture: reading, checks, model, equilibrium, scene and controls.
+and ends when the viewer has sent the picture: the edit, reading, checks, model, equilibrium, scene and controls.
 
     python benchmarks/studio.py [edits]                  the table of the manual
     python benchmarks/studio.py --minutes N [--seed K]   memory during N minutes of random use
@@ -44,25 +44,28 @@ def text_of(rods: int, orders: tuple[int, ...]) -> str:
 def times(coordinates: int, edits: int) -> tuple[np.ndarray, np.ndarray]:
     """Times of changed values and of changed structures [s]."""
     from lissom.studio.document import RobotDocument
-    from lissom.studio.page import Studio, _free_port
+    from lissom.studio.scene import Studio
+    from lissom.studio.serving import free_port
 
     rods, orders = ARMS[coordinates]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arm.yaml"
         path.write_text(text_of(rods, orders), encoding="utf-8")
         document = RobotDocument(path)
-        made, found = Studio(document, "127.0.0.1", _free_port("127.0.0.1")), []
+        made, found = Studio(document, "127.0.0.1", free_port("127.0.0.1")), []  # two groups of times
         try:
             made.session.wait(600.0)
             values = [(["links", 0, "body", "material", "young"], 1e6 + 1e4 * k) for k in range(1, edits + 2)]
             changes = [(["links", 0, "body", "basis", "torsion"], orders[0] + k % 2) for k in range(1, edits + 2)]
             for group in (values, changes):
-                made.session.times.clear()
+                spent = []
                 for keys, value in group:
+                    began = time.perf_counter()
                     document.put(keys, value)
                     assert made.session.wait(600.0) and not made.session.built.faults
+                    spent.append(time.perf_counter() - began)
                     time.sleep(0.05)
-                found.append(np.array(made.session.times)[1:])
+                found.append(np.array(spent)[1:])
         finally:
             made.stop()
     return found[0], found[1]
@@ -114,13 +117,14 @@ def random_use(minutes: float, seed: int) -> list[tuple[float, int, float]]:
     """Times [s], numbers of actions and memory [MB] during random use of an arm of 10 coordinates."""
     from lissom.errors import ModelError
     from lissom.studio.document import RobotDocument
-    from lissom.studio.page import Studio, _free_port
+    from lissom.studio.scene import Studio
+    from lissom.studio.serving import free_port
 
     rng, found = np.random.default_rng(seed), []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arm.yaml"
         path.write_text(text_of(*ARMS[10]), encoding="utf-8")
-        made = Studio(RobotDocument(path), "127.0.0.1", _free_port("127.0.0.1"))
+        made = Studio(RobotDocument(path), "127.0.0.1", free_port("127.0.0.1"))
         try:
             made.session.wait(600.0)
             known, count, began = actions(made, rng), 0, time.perf_counter()

@@ -1637,7 +1637,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pages from elsewhere may drive the studio",
-        "studio/page.py",
+        "studio/serving.py",
         'why = refusal(given["host"], given["origin"], self.names)',
         'why = refusal(given["host"], [], self.names)',
         ("tests/studio/test_page.py", "-k", "own_pages"),

@@ -16,17 +16,18 @@ from viewing.browser import Browser
 # the scene without what a machine without graphics draws slowly
 SERVE = """
 import sys
-import lissom.studio.page as pages
+from lissom.studio.scene import Studio
+from lissom.studio.serving import studio
 
-own = pages.Studio.show
+own = Studio.show
 
 def show(self, view):
     own(self, view)
     self.viewer.do(lambda: self.viewer.stage.hide({"grid", "shadows"}))
     self.viewer.do(lambda: self.viewer.stage.make_solid(1.0))
 
-pages.Studio.show = show
-pages.studio(sys.argv[1], port=int(sys.argv[2]), browser=False)
+Studio.show = show
+studio(sys.argv[1], port=int(sys.argv[2]), browser=False)
 """
 
 

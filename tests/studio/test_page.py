@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 
 import lissom as ls
 from lissom.studio.document import templates
-from lissom.studio.page import _free_port
+from lissom.studio.serving import free_port
 
 browsing = pytest.mark.skipif(found() is None, reason=f"no browser: none of {', '.join(NAMES)} is installed")
 ANSWERS = 60.0  # patience with a start [s]
@@ -75,7 +75,7 @@ def test_only_own_pages_connect(served):
 
 def test_two_free_ports():
     """The scene has the port behind that of the page."""
-    assert 0 < _free_port("127.0.0.1") < 65535
+    assert 0 < free_port("127.0.0.1") < 65535
 
 
 @browsing

@@ -12,7 +12,7 @@ from lissom.robot.paths import sharing
 from lissom.studio import document as documents
 from lissom.studio import session as sessions
 from lissom.studio.document import RobotDocument, templates
-from lissom.studio.page import state_text
+from lissom.studio.header import state_text
 from lissom.studio.session import StudioSession, changed_places, inputs_of, path_of, summary
 
 ARM = """\

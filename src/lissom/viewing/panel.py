@@ -336,7 +336,7 @@ class PlotPanels:
         frames = list(self.frames)
         names = tuple(which.value for which, _ in frames)
         here = (len(record), session.t, names, self.window.value, session.mode)
-        if not self.is_live.value or not len(record) or here == self._last:
+        if not self.is_live.value or len(record) < 2 or here == self._last:
             return
         self._last = here
         end = session.t if session.mode in ("simulate", "replay") else record.span[1]

@@ -123,30 +123,49 @@ class Stage:
             self.water = self.scene.add_mesh_simple("/water", corners, np.array([[0, 1, 2], [0, 2, 3]]), color=_WATER,
                                                     opacity=0.25, side="double", cast_shadow=False)  # fmt: skip
 
-    def view_from(self, away: Sequence[float] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest coordinates of the robot at a configuration [m]."""
+        points = self.geometry.points(q)
+        return (points.min(axis=0), points.max(axis=0)) if len(points) else (self.low, self.high)
+
+    def view_from(
+        self, away: Sequence[float] | None = None, q: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The point at which a camera looks and its position, so that the whole robot is visible beside the panel, at
-        its left. `away` is the direction of the camera; None is the usual one."""
+        its left.
+
+        Args:
+            away: direction of the camera; None is the usual one. q: configuration that is seen; None is that of the
+                start, with some room below, where soft robots hang.
+        """
         toward = np.array(_AWAY if away is None else away, dtype=np.float64)
         toward *= float(np.linalg.norm(_AWAY) / np.linalg.norm(toward))
         toward += np.array([0.0, -1e-3, 0.0]) if not toward[:2].any() else 0.0  # the camera's up is z
         right = np.cross(-toward, [0.0, 0.0, 1.0])
-        middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
-        middle[2] -= 0.12 * self.size * float(np.sign(-self.model.gravity[2]))  # soft robots hang
-        return middle, middle + self.size * toward
+        low, high = (self.low, self.high) if q is None else self.box(q)
+        size = self.size if q is None else max(float((high - low).max()), 0.5 * self.size)
+        middle = 0.5 * (low + high) + 0.3 * size * right / np.linalg.norm(right)
+        if q is None:
+            middle[2] -= 0.12 * size * float(np.sign(-self.model.gravity[2]))
+        return middle, middle + size * toward
 
-    def look(self, server: Any, away: Sequence[float] | None = None) -> None:
-        """Move the cameras of all browsers, see `view_from`."""
-        at, position = self.view_from(away)
-        self.camera(server)
+    def look(
+        self, server: Any, away: Sequence[float] | None = None, q: np.ndarray | None = None, keep: bool = False
+    ) -> None:
+        """Move the cameras of all browsers, see `view_from`. With `keep` they keep their directions."""
+        at, position = self.view_from(away, q)
+        self.camera(server, q)
         for client in server.get_clients().values():
+            if keep and len(direction := _direction(client.camera)):
+                at, position = self.view_from(direction, q)
             with client.atomic():
                 client.camera.position, client.camera.look_at = tuple(position), tuple(at)
                 client.camera.up_direction = (0.0, 0.0, 1.0)
                 client.camera.near, client.camera.far = 0.01 * self.size, 100.0 * self.size
 
-    def camera(self, server: Any) -> None:
+    def camera(self, server: Any, q: np.ndarray | None = None) -> None:
         """Set the initial camera."""
-        at, position = self.view_from()
+        at, position = self.view_from(None, q)
         server.initial_camera.look_at, server.initial_camera.position = tuple(at), tuple(position)
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), 0.7
         server.initial_camera.near = 0.01 * self.size
@@ -301,6 +320,15 @@ def _only_node(geometry: Geometry, mesh: Mesh) -> int | None:
     frames = np.unique(geometry.frame[mesh.rows])
     moves = any(rows.start <= mesh.rows.start < rows.stop for rows, _, _ in geometry.moving)
     return int(frames[0]) if len(frames) == 1 and frames[0] <= geometry.model.n_nodes and not moves else None
+
+
+def _direction(camera: Any) -> list[float]:
+    """Direction from which a browser looks; empty if it has not told its camera yet."""
+    try:
+        found = np.asarray(camera.position) - np.asarray(camera.look_at)
+    except (AttributeError, AssertionError):
+        return []
+    return found.tolist() if np.isfinite(found).all() and found.any() else []
 
 
 def quaternion(R: np.ndarray) -> tuple[float, float, float, float]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 LOOPBACK, PORT = "127.0.0.1", 8080
 _TICK = 1.0 / 60.0  # time between two pictures [s]
+_ALIVE = 0.2  # time between two looks whether the viewer still runs [s]
 _REFRESH = 0.15  # time between two updates of the panel [s]
 _COUNTED = 120  # number of updates whose median is shown
 _UNNOTICED = 0.1  # lag of a browser up to which pictures are not delayed [s]
@@ -142,7 +143,7 @@ class Viewer:
         self.url = f"http://{_shown_host(host)}:{self.server.get_port()}"
         self._jobs: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
         self._spent: deque[float] = deque(maxlen=_COUNTED)
-        self._ends = threading.Event()
+        self._ends, self._has_jobs = threading.Event(), threading.Event()
         self.stage = Stage(self.server, model, self.session.q)
         self.server.gui.set_panel_label(model.name)
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")
@@ -269,6 +270,7 @@ class Viewer:
     def post(self, job: Callable[[], Any]) -> None:
         """Call a function between two pictures, without waiting for it."""
         self._jobs.put(job)
+        self._has_jobs.set()
 
     def do(self, job: Callable[[], Any]) -> Any:
         """Call a function between two pictures and return its result. Once the viewer is stopped this raises a
@@ -284,11 +286,12 @@ class Viewer:
                 done.put((None, error))
 
         self.post(run)
-        while done.empty():
-            self._ends.wait(0.001)
+        while True:
+            with contextlib.suppress(queue.Empty):
+                value, error = done.get(timeout=_ALIVE)
+                break
             if not self._thread.is_alive() and done.empty():
                 raise ModelError("viewer: has been stopped")
-        value, error = done.get()
         if error is not None:
             raise error
         return value
@@ -308,6 +311,7 @@ class Viewer:
     def stop(self) -> None:
         """Stop the viewer."""
         self._ends.set()
+        self._has_jobs.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=5.0)
         with contextlib.redirect_stdout(io.StringIO()):
@@ -327,7 +331,8 @@ class Viewer:
             except Exception as error:  # the viewer stays alive and shows the error
                 logging.getLogger("lissom").exception("viewer")
                 self.session.is_good, self.session.note = False, f"{type(error).__name__}: {error}"
-            time.sleep(max(_TICK - (time.perf_counter() - now), 0.001))
+            self._has_jobs.wait(max(_TICK - (time.perf_counter() - now), 0.001))  # jobs do not wait for the picture
+            self._has_jobs.clear()
 
     def _work(self) -> None:
         """Run the posted functions."""
