@@ -4,14 +4,20 @@ A changed value is a modulus, a changed structure an order of a basis. Each time
 and ends when the viewer has sent the picture: the edit, reading, checks, model, equilibrium, scene and controls.
 
     python benchmarks/studio.py [edits]                  the table of the manual
-    python benchmarks/studio.py --minutes N [--seed K]   memory during N minutes of random use
+    python benchmarks/studio.py --minutes N [--seed K] [--page]
+                                                         memory during N minutes of random use, with a page in a browser
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import resource
+import signal
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -113,34 +119,62 @@ def actions(made: Any, rng: np.random.Generator) -> list[tuple[str, Callable[[],
     ]
 
 
-def random_use(minutes: float, seed: int) -> list[tuple[float, int, float]]:
-    """Times [s], numbers of actions and memory [MB] during random use of an arm of 10 coordinates."""
+def use_at_random(made: Any, minutes: float, seed: int) -> None:
+    """Use a studio at random, and print times [s], numbers of actions and memory [MB]."""
     from lissom.errors import ModelError
+
+    rng, due = np.random.default_rng(seed), 0.0
+    made.session.wait(600.0)
+    known, count, began = actions(made, rng), 0, time.perf_counter()
+    print("time [s] | actions | memory [MB]")
+    while True:
+        now = time.perf_counter() - began
+        if now >= due:
+            print(f"{now:8.0f} | {count:7d} | {used():11.0f}", flush=True)
+            due += 60.0 * minutes / 12.0
+        if now >= 60.0 * minutes:
+            return
+        try:
+            known[rng.integers(len(known))][1]()
+        except ModelError:  # such as inputs in a replay, which the page tells
+            count -= 1
+        made.session.wait(600.0)
+        count += 1
+
+
+def random_use(minutes: float, seed: int, page: bool) -> None:
+    """Random use of an arm of 10 coordinates; with `page` a browser without a window shows it meanwhile."""
     from lissom.studio.document import RobotDocument
     from lissom.studio.scene import Studio
-    from lissom.studio.serving import free_port
+    from lissom.studio.serving import free_port, serve
 
-    rng, found = np.random.default_rng(seed), []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "arm.yaml"
+    host = "127.0.0.1"
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path, port = Path(folder) / "arm.yaml", free_port(host)
         path.write_text(text_of(*ARMS[10]), encoding="utf-8")
-        made = Studio(RobotDocument(path), "127.0.0.1", free_port("127.0.0.1"))
-        try:
-            made.session.wait(600.0)
-            known, count, began = actions(made, rng), 0, time.perf_counter()
-            while (now := time.perf_counter() - began) < 60.0 * minutes:
-                if now >= len(found) * 60.0 * minutes / 10.0:
-                    found.append((now, count, used()))
-                try:
-                    known[rng.integers(len(known))][1]()
-                except ModelError:  # such as inputs in a replay, which the page tells
-                    count -= 1
-                made.session.wait(600.0)
-                count += 1
-            found.append((time.perf_counter() - began, count, used()))
-        finally:
+        made = Studio(RobotDocument(path), host, port + 1)
+        if not page:
+            use_at_random(made, minutes, seed)
             made.stop()
-    return found
+            return
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+        from viewing.browser import Browser
+
+        def user() -> None:
+            browser = Browser(Path(folder) / "browser", (1200, 800))
+            try:
+                browser.open(f"http://localhost:{port}")
+                text = "document.body && document.body.innerText.includes('the whole robot')"
+                browser.until(lambda: browser.run(text), "the page is there", 120.0)
+                browser.click_text("arm0", "span")
+                use_at_random(made, minutes, seed)
+            finally:
+                browser.close()
+                os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=user).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            serve(made, host, port)
 
 
 def main(edits: int) -> None:
@@ -156,10 +190,9 @@ if __name__ == "__main__":
     parser.add_argument("edits", nargs="?", type=int, default=40)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     if given.minutes is None:
         main(given.edits)
     else:
-        print("time [s] | actions | memory [MB]")
-        for now, count, memory in random_use(given.minutes, given.seed):
-            print(f"{now:8.0f} | {count:7d} | {memory:11.0f}")
+        random_use(given.minutes, given.seed, given.page)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lissom.studio.dialogs import passing_dialog
+
 _WIDE, _HIGH = 440, 220  # of the area in which a curve is drawn [pixels]
 _KEPT = 25  # points of a drawn curve
 
@@ -21,7 +23,7 @@ def draw_curve(name: str, unit: str, duration: float, take: Callable[[str], Any]
     from nicegui import ui
 
     points: list[tuple[float, float]] = []
-    with ui.dialog() as dialog, ui.card():
+    with passing_dialog() as dialog, ui.card():
         ui.label(f"{name}: drag the mouse from left to right").classes("text-subtitle2")
         with ui.row().classes("gap-2 no-wrap"):
             low = number_field(0.0, "lowest", unit)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, final
 
+from lissom.studio.dialogs import passing_dialog
 from lissom.studio.document import RobotDocument, robot_files, templates
 from lissom.studio.scene import Studio
 from lissom.studio.session import StudioSession
@@ -84,7 +85,7 @@ class Header:
         """A dialog that asks for a robot file, and its fields."""
         from nicegui import ui
 
-        with ui.dialog() as dialog, ui.card().style("min-width: 24em"):
+        with passing_dialog() as dialog, ui.card().style("min-width: 24em"):
             ui.label("Attach the parts of a robot file").classes("text-subtitle1")
             found = list(robot_files(self.document.folder))
             if not found:

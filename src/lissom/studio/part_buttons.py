@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, final
 
+from lissom.studio.dialogs import name_dialog
 from lissom.studio.document import RobotDocument
 from lissom.studio.forms import part_kind, sections
 from lissom.studio.values import blank, name_of
@@ -126,19 +127,6 @@ class PartButtons:
             if new:
                 self._do(lambda: self.document.rename(*part, new.strip()))
                 self._select([*part])
-
-
-def name_dialog(name: str, place: str = "new-name") -> Any:
-    """A dialog that asks for a new name; awaited, it gives the name, or None. `place` marks its field for programs."""
-    from nicegui import ui
-
-    with ui.dialog() as dialog, ui.card():
-        line = ui.input("new name", value=name).props(f"autofocus data-place={place}")
-        line.on("keydown.enter", lambda: dialog.submit(line.value))
-        with ui.row().classes("w-full justify-end"):
-            ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat no-caps")
-            ui.button("Rename", on_click=lambda: dialog.submit(line.value)).props("no-caps")
-    return dialog
 
 
 def _short(title: str) -> str:

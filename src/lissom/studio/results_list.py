@@ -9,8 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.studio.dialogs import name_dialog, passing_dialog
 from lissom.studio.graphs import fit_table, graph_of
-from lissom.studio.part_buttons import name_dialog
 from lissom.studio.session import Result, StudioSession, summary
 
 SMALL = "flat dense no-caps size=sm"
@@ -115,7 +115,7 @@ class ResultsList:
         picture = self._do(lambda: graph_of([self.session.results[name] for name in names]))
         if picture is None:
             return
-        with ui.dialog() as dialog, ui.card().style("max-width: 92vw; max-height: 92vh"):
+        with passing_dialog() as dialog, ui.card().style("max-width: 92vw; max-height: 92vh"):
             source = "data:image/png;base64," + base64.b64encode(picture).decode()
             ui.html(
                 f'<img data-place="graph" src="{source}" style="max-width: 80vw; max-height: 76vh">', sanitize=False

@@ -38,27 +38,31 @@ def studio(
         ModelError: NiceGUI or viser is missing, or the file cannot be read. OSError: a port is in use.
     """
     optional("nicegui", "the studio needs NiceGUI", "studio")
-    from nicegui import app, ui
-
     document = RobotDocument(Path("robot.yaml") if path is None else path)
     port = port or free_port(host)
     made = Studio(document, host, port + 1, hosts)
-    names = names_of_machine(host, hosts)
-    app.add_middleware(OriginCheck, names=names)
+    print(f"{document.path}: http://{'localhost' if host in ('0.0.0.0', '::', '') else host}:{port}")
+    print("Ctrl-C ends the studio", flush=True)
+    try:
+        serve(made, host, port, hosts, browser=browser)
+    except KeyboardInterrupt:
+        print("ended")
+
+
+def serve(made: Studio, host: str, port: int, hosts: Sequence[str] = (), *, browser: bool = False) -> None:
+    """Serve the pages of a studio until the process gets a signal to end; then the studio is stopped. See `studio`."""
+    from nicegui import app, ui
+
+    app.add_middleware(OriginCheck, names=names_of_machine(host, hosts))
     app.on_shutdown(made.stop)
 
     @ui.page("/", title="lissom studio")
     def page() -> None:
         Page(made)
 
-    print(f"{document.path}: http://{'localhost' if host in ('0.0.0.0', '::', '') else host}:{port}")
-    print("Ctrl-C ends the studio", flush=True)
     options: dict[str, Any] = {"reload": False, "show": browser, "show_welcome_message": False, "favicon": "🪱",
                                "reconnect_timeout": _RECONNECT}  # fmt: skip
-    try:
-        ui.run(host=host, port=port, uvicorn_logging_level="error", **options)
-    except KeyboardInterrupt:
-        print("ended")
+    ui.run(host=host, port=port, uvicorn_logging_level="error", **options)
 
 
 def free_port(host: str) -> int:

@@ -225,6 +225,7 @@ class Viewer:
                 self.session, self.stage = session, self.stage.renewed(session.model)
                 if not self.panel.follow(session, self.stage):
                     self.server.gui.reset()
+                    _forget_removed(self.server)
                     self.server.gui.set_panel_label(session.model.name)
                     self.panel = Panel(self.server, session, self.stage, self.post, self._save)
                 self._draw()
@@ -422,6 +423,14 @@ def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
         rule = "the viewer cannot check who connects to this version of viser: pip install 'viser==1.1.1'"
         raise ModelError(f"{rule} (got {viser.__version__})")
     return server
+
+
+def _forget_removed(server: Any) -> None:
+    """Drop the messages by which viser removed controls that all browsers have received. It keeps them until the next
+    browser connects, some 20 kB for each panel."""
+    forget = getattr(server, "_run_garbage_collector", None)
+    if forget is not None:
+        forget()
 
 
 @final
