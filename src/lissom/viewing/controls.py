@@ -298,6 +298,11 @@ class MouseSpring:
         self.force = np.linalg.solve(np.eye(3) + h * (c + h * k) * W, wanted)
         return self.force
 
+    @property
+    def newtons(self) -> float:
+        """Size of the force [N]."""
+        return float(np.linalg.norm(self.force))
+
     def is_converged(self, q: np.ndarray) -> bool:
         """Whether the force at rest is that of the spring."""
         wanted = self.stiffness * (self.target - self.position(q))

@@ -39,7 +39,7 @@ from lissom.viewing.canvas import (
     nice_number,
     shadow,
 )
-from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, rgb, shape_values
+from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, readable, rgb, shape_values
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
 from lissom.viewing.mounts import hangs, mounts, unseen
 from lissom.viewing.picture import Picture
@@ -248,7 +248,9 @@ class Scene:
         labels.scale_bar()
         labels.directions(self.model.gravity)
         if self.paint.paint is not None:
-            labels.color_bar(*self.paint.span, f"{self.paint.paint} [{QUANTITIES[self.paint.paint]}]")
+            low, high = self.paint.span
+            factor, unit = readable(max(abs(low), abs(high)), QUANTITIES[self.paint.paint])
+            labels.color_bar(factor * low, factor * high, f"{self.paint.paint} [{unit}]")
         elif self._values is not None and np.ptp(self._values) > 0.0:
             labels.color_bar(float(np.min(self._values)), float(np.max(self._values)), value_label)
         if self._marked is not None:
