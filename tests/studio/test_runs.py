@@ -71,8 +71,10 @@ def test_a_stopped_branch_keeps_its_points(studio):
     """Stop ends a long branch at its next point; what it has found so far is a result."""
     assert studio.follow_branch("long", [1.0], 1e6, 1e-3, 1_000_000)
     end = time.monotonic() + 60.0
-    while not (studio.run and studio.run.done) and time.monotonic() < end:
+    while not (studio.run and studio.run.said) and time.monotonic() < end:
         time.sleep(0.005)
+    run = studio.run
+    assert run.done is None and run.said.endswith(" points") and run.text.startswith(f"long: {run.said.split()[0][:1]}")
     studio.stop_run()
     assert "stopped" in finished(studio)
     branch = studio.results["long"].value

@@ -9,9 +9,11 @@ from typing import Any, final
 from lissom.studio.dialogs import passing_dialog
 from lissom.studio.document import RobotDocument, robot_files, templates
 from lissom.studio.scene import Studio
+from lissom.studio.segmented_arm import MOST, arm_text
 from lissom.studio.session import StudioSession
 from lissom.studio.widgets import WORLD
 
+ARM = "arm of n segments"
 HEIGHT = 42  # [pixels]
 _SLOW = 1.5  # building time after which the page says what takes long [s]
 _VIEWS = (("home", None), ("front", (1, 0, 0)), ("side", (0, -1, 0)), ("top", (0, 0, 1)))
@@ -56,6 +58,7 @@ class Header:
                 ui.button("Template", icon="dashboard").props(flat).props("data-place=template"),
                 ui.menu().props("auto-close"),
             ):
+                ui.menu_item(ARM, on_click=self._ask_segments)
                 for name, text in templates().items():
                     ui.menu_item(name, on_click=partial(self._take_template, name, text))
             ui.button("Attach", icon="attach_file", on_click=self._ask_attach).props(flat).tooltip(
@@ -72,6 +75,21 @@ class Header:
         self.document.change(text, f"template {name}")
         self.studio.look_at_next()
         self._select([])
+
+    async def _ask_segments(self) -> None:
+        """Ask how many segments the arm has."""
+        from nicegui import ui
+
+        with passing_dialog() as dialog, ui.card():
+            count = ui.number("segments", value=3, min=1, max=MOST, precision=0).props("autofocus data-place=segments")
+            with ui.row().classes("w-full justify-end"):
+                ui.button("Cancel", on_click=lambda: dialog.submit(0)).props("flat no-caps")
+                ui.button("Make", on_click=lambda: dialog.submit(int(count.value or 0))).props(
+                    "no-caps data-place=make-arm"
+                )
+        n = await dialog
+        if n:
+            self._take_template(ARM, arm_text(min(max(n, 1), MOST)))
 
     async def _ask_attach(self) -> None:
         dialog, file, parent, prefix = self._attach_dialog()

@@ -11,6 +11,7 @@ from typing import Any, final
 
 from lissom.errors import ModelError
 from lissom.studio.browser_parts import STYLE
+from lissom.studio.cursor_plot import CursorPlot
 from lissom.studio.header import HEIGHT, Header
 from lissom.studio.part_buttons import PartButtons
 from lissom.studio.part_panel import PartPanel
@@ -49,14 +50,16 @@ class Page:
         self._select(made.selected)
 
     def _scene(self) -> None:
-        """The scene of viser, at the next port of the same host."""
+        """The scene of viser, at the next port of the same host, and room for curves below it."""
         from nicegui import ui
 
         request = ui.context.client.request
         host = (request.url.hostname if request else None) or "localhost"
         shown = f"[{host}]" if ":" in host else host
-        frame = ui.element("iframe").props(f'src="http://{shown}:{self.studio.port}" title="scene"')
-        frame.style("border: 0; width: 100%; height: 100%; display: block")
+        with ui.column().classes("w-full h-full no-wrap gap-0"):
+            frame = ui.element("iframe").props(f'src="http://{shown}:{self.studio.port}" title="scene"')
+            frame.style("border: 0; width: 100%; flex: 1; min-height: 0; display: block")
+            self.curves = CursorPlot(self.studio)
 
     def _side(self) -> None:
         """The left side: the tabs, and the mistakes and the last call below them."""
@@ -70,7 +73,7 @@ class Page:
                 with ui.tab_panel(build).classes("q-pa-none h-full column no-wrap"):
                     self._build_tab()
                 with ui.tab_panel(run).classes("q-pa-sm h-full"):
-                    self.run = RunTab(self.session, self._do, self._tell)
+                    self.run = RunTab(self.session, self._do, self._tell, lambda result: self.curves.show(result))
                 with ui.tab_panel(text).classes("q-pa-none h-full"):
                     self.file = FileTab(self.document)
                 with ui.tab_panel(python).classes("q-pa-sm h-full"):

@@ -24,14 +24,19 @@ class ResultsList:
 
     Args:
         session: the robot and its results. do: makes a change and tells its errors. tell: shows a message.
+        curves: shows the curves of a motion below the scene.
     """
 
     def __init__(
-        self, session: StudioSession, do: Callable[[Callable[[], Any]], Any], tell: Callable[..., Any]
+        self,
+        session: StudioSession,
+        do: Callable[[Callable[[], Any]], Any],
+        tell: Callable[..., Any],
+        curves: Callable[[Result], Any],
     ) -> None:
         from nicegui import ui
 
-        self.session, self._do, self._tell = session, do, tell
+        self.session, self._do, self._tell, self._curves = session, do, tell, curves
         self._compared: set[str] = set()
         with ui.row().classes("w-full items-center justify-between"):
             ui.label("Results").classes("text-subtitle2")
@@ -78,6 +83,10 @@ class ResultsList:
                 ui.button(icon=icon, on_click=partial(self._do, react)).props(
                     f'{SMALL} data-place="{place}-{name}"'
                 ).tooltip(hint)
+            if result.kind == "motion":
+                ui.button(icon="ads_click", on_click=partial(self._show_curves, name)).props(
+                    f'{SMALL} data-place="curves-{name}"'
+                ).tooltip("curves below the scene, whose cursor moves the robot")
             if result.kind in _WITH_GRAPH:
                 ui.button(icon="show_chart", on_click=partial(self._show_graph, [name])).props(
                     f'{SMALL} data-place="graph-{name}"'
@@ -97,6 +106,10 @@ class ResultsList:
                 for k, omega in enumerate(result.value.frequencies[:12]):
                     hertz = ui.button(f"{omega / (2 * np.pi):.3g} Hz").props("outline dense no-caps size=sm")
                     hertz.on_click(partial(self._do, partial(self.session.show_result, name, k)))
+
+    def _show_curves(self, name: str) -> None:
+        self._do(lambda: self.session.show_result(name))
+        self._curves(self.session.results[name])
 
     def _tick(self, name: str, event: Any) -> None:
         self._compared = self._compared | {name} if event.value else self._compared - {name}

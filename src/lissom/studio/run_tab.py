@@ -12,7 +12,7 @@ from lissom.studio.curve_dialog import draw_curve, number_field
 from lissom.studio.drawings import graph_picture
 from lissom.studio.results_list import SMALL, ResultsList
 from lissom.studio.runs import Axis, varied_names
-from lissom.studio.session import StudioSession, inputs_of
+from lissom.studio.session import Result, StudioSession, inputs_of
 from lissom.studio.values import expression_of, graph, table_expression
 
 
@@ -22,12 +22,17 @@ class RunTab:
 
     Args:
         session: the robot and its results. do: makes a change and tells its errors. tell: shows a message.
+        curves: shows the curves of a motion below the scene.
     """
 
     def __init__(
-        self, session: StudioSession, do: Callable[[Callable[[], Any]], Any], tell: Callable[..., Any]
+        self,
+        session: StudioSession,
+        do: Callable[[Callable[[], Any]], Any],
+        tell: Callable[..., Any],
+        curves: Callable[[Result], Any],
     ) -> None:
-        self.session, self._do, self._tell = session, do, tell
+        self.session, self._do, self._tell, self._curves = session, do, tell, curves
         self._inputs: tuple[tuple[str, str], ...] = ()
         self._texts: list[Any] = []
         self._graphs: list[Any] = []
@@ -63,7 +68,7 @@ class RunTab:
                 )
                 self.done = ui.label("").classes("text-caption")
             self.note = ui.label("").classes("text-caption whitespace-pre-wrap")
-            self.results = ResultsList(self.session, self._do, self._tell)
+            self.results = ResultsList(self.session, self._do, self._tell, self._curves)
             ui.label("Calls of the library").classes("text-subtitle2 q-pt-sm")
             self.calls = ui.label("").classes("calls")
 
