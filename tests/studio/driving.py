@@ -13,7 +13,7 @@ import urllib.request
 
 from viewing.browser import Browser
 
-# the scene without what a machine without graphics draws slowly
+# arguments: the file, the port, parts of the scene to hide, and whether bodies are solid
 SERVE = """
 import sys
 from lissom.studio.scene import Studio
@@ -23,8 +23,9 @@ own = Studio.show
 
 def show(self, view):
     own(self, view)
-    self.viewer.do(lambda: self.viewer.stage.hide({"grid", "shadows"}))
-    self.viewer.do(lambda: self.viewer.stage.make_solid(1.0))
+    self.viewer.do(lambda: self.viewer.stage.hide(set(sys.argv[3].split(","))))
+    if sys.argv[4] == "solid":
+        self.viewer.do(lambda: self.viewer.stage.make_solid(1.0))
 
 Studio.show = show
 studio(sys.argv[1], port=int(sys.argv[2]), browser=False)
@@ -45,15 +46,20 @@ def free_port():
 
 
 class Served:
-    """A studio of a robot file, in a process."""
+    """A studio of a robot file, in a process.
 
-    def __init__(self, path):
+    Args:
+        hidden, solid: parts of the scene that are hidden, and whether bodies are solid. A machine without graphics
+            draws grids, shadows and translucent bodies slowly.
+    """
+
+    def __init__(self, path, hidden=("grid", "shadows"), solid=True):
         self.path, self.port = path, free_port()
         env = {key: value for key, value in os.environ.items() if "PYTEST" not in key}  # NiceGUI looks for it
         env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(path), str(self.port)], env=env, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True)  # fmt: skip
+            [sys.executable, "-c", SERVE, str(path), str(self.port), ",".join(hidden), "solid" if solid else "own"],
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
 
     @property
     def url(self):
@@ -198,16 +204,21 @@ class User(Browser):
         self.picture(folder / f"{name}.png")
 
 
+def ready(served):
+    """Wait until a studio serves its page."""
+    end = time.monotonic() + 90.0
+    while time.monotonic() < end:
+        try:
+            return urllib.request.urlopen(served.url, timeout=2).close()
+        except OSError:
+            time.sleep(0.3)
+    raise AssertionError("the studio serves no page")
+
+
 def started(folder, size=(1280, 860)):
     """A studio of a new file in a folder, and a user in front of its page."""
     served = Served(folder / "robot.yaml")
-    end = time.monotonic() + 60.0
-    while time.monotonic() < end:
-        try:
-            urllib.request.urlopen(served.url, timeout=2)
-            break
-        except OSError:
-            time.sleep(0.3)
+    ready(served)
     user = User(folder / "browser", size, 120.0)
     user.open(served.url)
     user.says("the whole robot", 60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -125,6 +126,21 @@ def test_two_pages_agree(served, user, tmp_path):
         second.close()
 
 
+def resting(user):
+    """A picture of the scene without its panel, when nothing moves there."""
+
+    def scene():
+        return user.picture()[60:500, 440:840]
+
+    found = scene()
+    for _ in range(40):
+        time.sleep(0.3)
+        before, found = found, scene()
+        if np.array_equal(before, found):
+            return found
+    raise AssertionError("the scene does not come to rest")
+
+
 def rod(user, k, length, radius, order):
     """Fill the form of a division of the manual's linkage."""
     body = f"links-{k}-body-"
@@ -236,6 +252,15 @@ def test_results_are_compared_on_the_page(served, user):
     assert values == sorted(values) and 0.0 < values[0] < 1.0 < 3.0 < values[-1] < 4.0
     user.press("motion")
     user.says("motion 2: motion of 2 s", 120)
+    user.press("curves-motion 1")
+    area = "document.querySelector('[data-place=curves] canvas')"
+    x, y, wide = user.until(lambda: (found := user.where(area)) and found[2] > 300 and found, "the curves are drawn")
+    scene = partial(resting, user)
+    before = scene()
+    user.mouse("mouseMoved", x - 0.4 * wide, y)
+    user.mouse("mouseMoved", x - 0.3 * wide, y + 5)
+    user.until(lambda: np.abs(scene() - before).max() > 60, "the robot follows the cursor", 60)
+    user.press("close-curves")
     user.press("ghost-motion 1")
     user.press("tick-motion 1")
     user.press("tick-motion 2")

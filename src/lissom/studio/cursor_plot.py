@@ -10,6 +10,7 @@ from lissom.dynamics.kinematics import frame_pose
 from lissom.studio.graphs import tip_of
 from lissom.studio.scene import Studio
 from lissom.studio.session import Result
+from lissom.viewing.canvas import nice_number
 from lissom.viewing.colors import FAINT, INK, SERIES
 
 _HEIGHT = 210  # [pixels]
@@ -82,7 +83,9 @@ def curves(result: Result, rows: np.ndarray) -> dict[str, Any]:
     for k, group in enumerate(groups):
         axes.append({"left": f"{wide * k + 5:.0f}%", "width": f"{wide - 9:.0f}%", "top": 30, "bottom": 28})
         for name, values in group:
-            points = [[round(a, 6), float(f"{b:.6g}")] for a, b in zip(t.tolist(), values.tolist())]
+            step = nice_number(1e-4 * float(np.abs(values).max(initial=1e-12)))
+            rounded = np.round(np.round(values / step) * step, 12)
+            points = [[round(a, 6), b] for a, b in zip(t.tolist(), rounded.tolist())]
             series.append({"name": name, "type": "line", "data": points, "xAxisIndex": k, "yAxisIndex": k,
                            "showSymbol": False, "lineStyle": {"width": 1.6}})  # fmt: skip
     words, line = {"color": INK, "fontSize": 11}, {"lineStyle": {"color": FAINT}}

@@ -274,7 +274,7 @@ class StudioSession:
         before = self.view
         same = before is not None and alike(before.model, model)
         names = model.inputs.names
-        if before is not None:
+        if before is not None and before.mode != "replay":  # whose inputs are those of a result
             self.inputs |= dict(zip(before.model.inputs.names, before.u.tolist()))
         u = [self.inputs.get(name, 0.0) for name in names]
         view = Session(model, None, None, u, before if same else None)

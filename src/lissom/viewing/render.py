@@ -91,8 +91,8 @@ def render(
         links: names of the links to draw; None draws all of them.
         trail: a curve to draw, shape (m, 3) [m], a list of curves, or the name of a link or frame whose path is drawn.
         paint: quantity that the colours of rods show: "torsion", "bending_y", "bending_z", "elongation", "shear_y",
-            "shear_z", "curvature" (the magnitude of both bendings) or "strain" (of the fibres along the rod, at its
-            surface).
+            "shear_z", "curvature" (the magnitude of both bendings), or "strain" or "stress" (of the fibres along the
+            rod, at its surface; stress is the elastic one, of rods with a material).
         values: one number for each configuration, shape (n,), which the colours of soft bodies show.
         value_label: label of the colour scale of `values`, with their unit.
         title: text in the upper left corner.
