@@ -129,6 +129,7 @@ def story(user, film):
     film.hold(1.0)
     user.press("close-curves")
     user.click_text("Back to the robot")
+    time.sleep(8.0)  # until the scene has its full height again
     film.hold(1.5)
     pull(user, film)
     user.click_text("File")
