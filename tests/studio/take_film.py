@@ -146,8 +146,9 @@ def pull(user, film):
     place = (np.arange(SIZE[0]) > left + 40) & (np.arange(SIZE[0]) < SIZE[0] - 400)
     skin = (red - blue > 30) & (red > 110) & (red - green > 12) & (red - green < 90)
     rows, columns = np.nonzero(skin & place)
-    low = rows > rows.max() - 12
-    x, y = float(np.median(columns[low])), float(rows.max()) - 12.0
+    near = np.abs(columns - np.median(columns)) < 30  # which leaves out the axes beside the robot
+    lowest = rows[near].max()
+    x, y = float(np.median(columns[near & (rows > lowest - 12)])), float(lowest) - 12.0
     user.mouse("mouseMoved", x, y)
     user.mouse("mousePressed", x, y, buttons=1)
     for part in np.linspace(0.0, 1.0, 14)[1:]:

@@ -136,7 +136,7 @@ class Page:
         if built is not self._built:
             self._built = built
             self.tree.show()
-            self.part.form.show_faults(built.faults)
+            self.part.form.show_faults(built.faults, scroll=True)
             self.part.show_drawings()
             self._show_mistakes()
             self.run.show_inputs()
