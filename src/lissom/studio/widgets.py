@@ -84,7 +84,7 @@ class PartForm:
             self._field(one, [one.name], 0)
 
     def show_faults(self, faults: Sequence[Fault], *, scroll: bool = False) -> None:
-        """Write each mistake at its field, or at the nearest field around it. With `scroll` the first new one is brought
+        """Write each mistake at its field, or at the nearest field around it. With `scroll` the first new one comes
         into view."""
         places = [place for place, _ in self._messages]
         told: dict[tuple[str | int, ...], list[str]] = {}
