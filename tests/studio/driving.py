@@ -85,10 +85,15 @@ class User(Browser):
 
     def press(self, place):
         """Click the input or button of a place."""
-        x, y, _ = self.until(lambda: self.where(self.place(place)), f"{place!r} is on the page", 30)
-        time.sleep(0.3)  # it may still move
-        x, y, _ = self.until(lambda: self.where(self.place(place)), f"{place!r} is on the page", 30)
+        x, y = self.until(lambda: self.resting_place(place), f"{place!r} is on the page", 30)
         self.click(x, y)
+
+    def resting_place(self, place):
+        """The middle of the input or button of a place, once it is shown and no longer moves."""
+        before = self.where(self.place(place))
+        time.sleep(0.3)
+        after = self.where(self.place(place))
+        return after[:2] if before == after and after is not None and after[2] > 0 else None
 
     def key(self, name, code, **more):
         """Press a key."""
@@ -174,11 +179,19 @@ class User(Browser):
         """Open or close the fields of a value by its title."""
         find = (f"[...document.querySelectorAll('.nested .q-item')].filter(e => e.innerText.trim().split('\\n')[0] === "
                 f"{json.dumps(title)}).shift()")  # fmt: skip
-        self.until(lambda: self.where(find), f"{title!r} is in the form", 20)
-        time.sleep(0.3)
-        x, y, _ = self.where(find)
-        self.click(x, y)
-        time.sleep(0.6)
+        state = f"{find}?.getAttribute('aria-expanded')"
+        for _ in range(4):
+            self.until(lambda: self.where(find), f"{title!r} is in the form", 20)
+            time.sleep(0.3)
+            before, (x, y, _) = self.run(state), self.where(find)
+            self.click(x, y)
+            time.sleep(0.6)
+            end = time.monotonic() + 5.0
+            while self.run(state) == before and time.monotonic() < end:  # a dialog that closes takes clicks
+                time.sleep(0.1)
+            if before is None or self.run(state) != before:
+                return
+        raise AssertionError(f"the fields of {title!r} did not open or close")
 
     def open_more(self):
         """Open the fields of a long form that are hidden at first."""

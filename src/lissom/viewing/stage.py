@@ -162,7 +162,8 @@ class Stage:
         toward += np.array([0.0, -1e-3, 0.0]) if not toward[:2].any() else 0.0  # the camera's up is z
         right = np.cross(-toward, [0.0, 0.0, 1.0])
         low, high = (self.low, self.high) if q is None else self.box(q)
-        size = self.size if q is None else max(float((high - low).max()), 0.5 * self.size)
+        wide = max(float((high - low).max()), 0.85 * float(np.linalg.norm(high - low)))
+        size = self.size if q is None else max(wide, 0.5 * self.size)
         middle = 0.5 * (low + high) + 0.3 * size * right / np.linalg.norm(right)
         if q is None:
             middle[2] -= 0.12 * size * float(np.sign(-self.model.gravity[2]))
