@@ -72,6 +72,7 @@ bench: $(BENCH)/.made $(OLD)/.made
 	@mkdir -p out
 	$(BENCH)/bin/python benchmarks/run.py
 	$(BENCH)/bin/python benchmarks/timing.py
+	$(BENCH)/bin/python benchmarks/edges.py
 	$(BENCH)/bin/python benchmarks/batches.py
 	$(BENCH)/bin/python benchmarks/batches.py 1000 designs
 	$(BENCH)/bin/python benchmarks/batches.py 10000 steps

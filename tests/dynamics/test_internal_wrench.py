@@ -9,6 +9,7 @@ from robots import build, random_state, random_tree
 from touching_robots import LAW, RADIUS, hybrid, moved, state
 
 import lissom as ls
+from lissom.launch import workspace as workspace_module
 
 MATERIAL = ls.Material(young=1e6, density=1000.0, viscosity=3e3)
 WEIGHTLESS = (0.0, 0.0, 0.0)
@@ -304,8 +305,12 @@ def test_where_a_robot_stands_does_not_matter():
         np.testing.assert_allclose(away, home, rtol=0, atol=1e-10 * np.abs(home).max())
 
 
-def test_batches_are_their_rows():
-    """Leading axes of q, v, a, u and t broadcast, through more rows than are computed at once; None is zero."""
+@pytest.mark.parametrize("columns", [None, 1], ids=["usual blocks", "small blocks"])
+def test_batches_are_their_rows(columns, monkeypatch):
+    """Leading axes of q, v, a, u and t broadcast, through more rows than are computed at once; None is zero. Blocks of
+    a large robot hold few rows."""
+    if columns is not None:
+        monkeypatch.setattr(workspace_module, "_COLUMNS_PER_CORE", columns)
     robot = hybrid()
     robot.add_tendon("tendon", "a", (0.0, 0.02))
     robot.add_point_load("pull", "ball", force=lambda t: (0.0, t, 1.0))

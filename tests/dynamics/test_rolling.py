@@ -240,3 +240,32 @@ def test_functions_of_equilibria_refuse(name, call):
     rule = rf"robot 'arm': {name}: must have no constraints on velocities.*skate 'own', skate 'world', rolling contact"
     with pytest.raises(ls.ModelError, match=rule):
         call(model, model.neutral())
+
+
+def hoop(pull):
+    """A hoop that rolls on the floor, under a vertical force at its centre [N] that grows with time."""
+    robot = ls.Robot("hoop")
+    robot.add_link("hoop", ls.RigidBody(1.0, inertia=(0.05, 0.1, 0.05)), ls.JointFree())
+    robot.add_rolling("rim", "hoop", 0.3, axis=(0, 1, 0))
+    robot.add_point_load("pull", "hoop", force=lambda t: (0.0, 0.0, pull * t))
+    return robot.build()
+
+
+@pytest.mark.parametrize("method", ["generalized_alpha", "dop853"])
+def test_a_wheel_that_would_lift_off_is_told_once(method):
+    """The plane carries the weight without a word; a pull that exceeds it is told with its size and time, once."""
+    start = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3]
+    options = {"q0": start, "method": method, "dt": 0.01}
+    light, heavy = hoop(9.0), hoop(20.0)
+    motion = ls.simulate(light, 1.0, **options)
+    assert motion.multipliers[:, -1].min() > 0.5
+    with pytest.warns(ls.PlausibilityWarning, match=r"rolling contact 'rim': the plane pulls with 10.2 N at t = 1 s"):
+        ls.simulate(heavy, 1.0, **options)
+    ls.simulate(heavy, 1.0, **options)
+
+
+def test_a_wheel_of_a_batch_that_would_lift_off_is_told():
+    """Also in a batch of motions, of which one lifts off."""
+    start = np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3], (2, 1))
+    with pytest.warns(ls.PlausibilityWarning, match="rolling contact 'rim': the plane pulls"):
+        ls.simulate(hoop(20.0), 1.0, start, dt=0.01, t_eval=[0.5, 1.0])

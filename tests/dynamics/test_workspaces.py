@@ -8,6 +8,7 @@ import pytest
 from robots import build, random_tree
 
 import lissom as ls
+from lissom.launch import buffers as buffers_module
 from lissom.launch import workspace as workspace_module
 from lissom.launch.buffers import least_instances
 from lissom.model import model as model_module
@@ -85,6 +86,17 @@ def test_large_batches_run_in_blocks(name, monkeypatch):
     q[60] = np.nan
     with pytest.raises(ls.ShapeError, match=r"q \(instance 60 of 77\): must be finite"):
         ls.inverse_dynamics(fresh, q, v, a)
+
+
+def test_one_costly_state_is_one_launch(monkeypatch):
+    """Work that is worth several threads is not split into more launches than it has states, also on many cores."""
+    model = build(random_tree(3))
+    known = ls.solve_statics(model), ls.simulate(model, 0.02, dt=0.01).q
+    monkeypatch.setattr(buffers_module, "_MIN_INSTANCES_PER_THREAD", 1)
+    monkeypatch.setattr(buffers_module, "cores", lambda: 8)
+    fresh = build(random_tree(3))
+    np.testing.assert_array_equal(ls.solve_statics(fresh).q, known[0].q)
+    np.testing.assert_array_equal(ls.simulate(fresh, 0.02, dt=0.01).q, known[1])
 
 
 def test_memory_is_bounded(monkeypatch):

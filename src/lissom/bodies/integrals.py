@@ -215,13 +215,25 @@ class ShapeIntegrals:
     @property
     def why_python(self) -> str:
         """The reason for which kernels do not evaluate the body; empty if they do."""
-        return self._native_or_reason[1]
+        return self._pointwise_or_reason[1] if self.kinematics.is_linear else self._native_or_reason[1]
 
     @cached_property
     def _native_or_reason(self) -> tuple[Any, str]:
         from lissom.bodies.native_code import native_integrals
 
         return native_integrals(self)
+
+    @cached_property
+    def pointwise(self) -> Any:
+        """The elasticity of a body of linear kinematics as native code (bodies/point_elasticity), or None if
+        `why_python` gives a reason."""
+        return self._pointwise_or_reason[0]
+
+    @cached_property
+    def _pointwise_or_reason(self) -> tuple[Any, str]:
+        from lissom.bodies.point_elasticity import point_elasticity
+
+        return point_elasticity(self)
 
     @cached_property
     def _mass(self) -> float:
@@ -258,11 +270,11 @@ class ShapeIntegrals:
 
     def worst(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The smallest det ∂f/∂x of the quadrature points at θ = q, and the index of its point, shapes (...)."""
-        if self._slopes_known is None:
+        if self.known_slopes is None:
             least, where = _batched(self._fold, (q,))
             return least, where.astype(np.int64)
         rows = np.asarray(q, dtype=np.float64)
-        flat, slopes = rows.reshape(-1, rows.shape[-1]), self._slopes_known
+        flat, slopes = rows.reshape(-1, rows.shape[-1]), self.known_slopes
         least, where = np.empty(len(flat)), np.empty(len(flat), dtype=np.int64)
         step = max(1, _BLOCK // len(slopes))
         for k in range(0, len(flat), step):
@@ -274,7 +286,7 @@ class ShapeIntegrals:
         return least.reshape(rows.shape[:-1]), where.reshape(rows.shape[:-1])
 
     @cached_property
-    def _slopes_known(self) -> np.ndarray | None:
+    def known_slopes(self) -> np.ndarray | None:
         """∂φ_j/∂x of a linear map at the points, shape (9 N, n); None for a nonlinear map, or if the array is too
         large."""
         if not self.kinematics.is_linear or 9 * len(self.domain.points) * self.kinematics.n > _MOST_SLOPES:
@@ -284,15 +296,15 @@ class ShapeIntegrals:
     @property
     def _uses_slopes(self) -> bool:
         """Whether the material forces are sums over points with the stored ∂φ_j/∂x."""
-        return self._slopes_known is not None and not self._is_polynomial
+        return self.known_slopes is not None and not self._is_polynomial
 
     @cached_property
     def _slopes_of_points(self) -> Any:
         """∂φ_j/∂x at the points, shape (n, 3, 3, N), as a JAX array that is passed to compiled functions."""
         import jax.numpy as jnp
 
-        assert self._slopes_known is not None
-        rows = self._slopes_known.reshape(-1, 3, 3, self.kinematics.n)
+        assert self.known_slopes is not None
+        rows = self.known_slopes.reshape(-1, 3, 3, self.kinematics.n)
         return in_double(jnp.asarray)(np.ascontiguousarray(rows.transpose(3, 1, 2, 0)))
 
     @cached_property
@@ -589,6 +601,15 @@ def _viscous(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_dot: Any) 
     return w * jax.vmap(one, -1, -1)(F, F_dot)
 
 
+def point_stress(law: Hyperelastic, moduli: np.ndarray, F: Any, F_dot: Any) -> tuple[Any, Any]:
+    """W, and the whole stress ∂W/∂F + η (∂E/∂F)ᵀ ℂ Ė (3, 3), at one point, with ηℂ as `moduli` and a damping time of 1;
+    that of 0 stands for no damping."""
+    W, stress = law.energy_density(F), _stress(law, 1.0, F[..., None])[..., 0]
+    if law.damping_time == 0.0:
+        return W, stress
+    return W, stress + _viscous(law, moduli, 1.0, F[..., None], F_dot[..., None])[..., 0]
+
+
 def material_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_j: Any, v: Any) -> tuple[Any, ...]:
     """U, g, d and d_v of ShapeValues from F and F_j of points, with ℂ as `moduli`."""
     import jax
@@ -676,22 +697,36 @@ def _polynomial(
     n = kinematics.n
     if not law.is_quadratic or (n > _MOST_QUARTIC and not law.is_linear):
         return None, None, None
+    if law.is_linear:
+        return stiffness_at_rest(kinematics, domain, law), None, None
+    pairs = np.triu_indices(n)  # B_jk and B_kj are the same
+    K = _products_of_strains(kinematics, domain, law, pairs)
+    place = np.zeros((n, n), dtype=np.int64)
+    place[pairs] = place.T[pairs] = np.arange(n, len(K))
+    return K[:n, :n], K[:n, place], K[place[:, :, None, None], place]
+
+
+def stiffness_at_rest(kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic) -> np.ndarray:
+    """∂²U/∂θ² of a linear kinematics in the undeformed shape, ∫A_j:ℂ:A_k, shape (n, n)."""
+    return _products_of_strains(kinematics, domain, law, None)
+
+
+def _products_of_strains(
+    kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic, pairs: tuple[np.ndarray, ...] | None
+) -> np.ndarray:
+    """∫ X:ℂ:Y for X and Y all of A_j, and of B_jk for `pairs` of coordinates."""
+    n = kinematics.n
     square, axes = np.linalg.eigh(law.moduli())
     root = (np.sqrt(np.maximum(square, 0.0)) * axes)[:, -6:].T  # ℂ = rootᵀ root; it sees symmetric parts alone
-    pairs = np.triu_indices(n)  # B_jk and B_kj are the same
-    count = n if law.is_linear else n + len(pairs[0])
+    count = n if pairs is None else n + len(pairs[0])
     K = np.zeros((count, count))
     slopes = kinematics.shape_gradients(domain.points)
     for k in range(0, len(slopes), step := max(1, _BLOCK // (33 * count))):
         slope, w = slopes[k : k + step], domain.weights[k : k + step]
         strained = [slope.reshape(-1, 9, n)]
-        if not law.is_linear:
+        if pairs is not None:
             B = np.einsum("kcap,kcbp->kabp", slope[..., pairs[0]], slope[..., pairs[1]])
             strained.append(B.reshape(len(w), 9, -1))
         AB = (np.sqrt(w)[:, None, None] * (root @ np.concatenate(strained, axis=-1))).reshape(-1, count)
         K += AB.T @ AB
-    if law.is_linear:
-        return K, None, None
-    place = np.zeros((n, n), dtype=np.int64)
-    place[pairs] = place.T[pairs] = np.arange(n, count)
-    return K[:n, :n], K[:n, place], K[place[:, :, None, None], place]
+    return K

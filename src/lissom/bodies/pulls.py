@@ -32,17 +32,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.bodies import linear_pulls, native_code
 from lissom.bodies.body import DeformableBody
 from lissom.bodies.evaluation import EvaluatedPoints, Places, shared_by_equals
 from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, second_along, unpacked
 from lissom.bodies.kinematics import Kinematics, check_function
-from lissom.bodies.native_code import (
-    NativePull,
-    function_of_coordinates,
-    surface,
-    tendon_along_line,
-    tendon_through_eyelets,
-)
+from lissom.bodies.native_code import NativePull
 from lissom.bodies.surfaces import closed
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -109,7 +104,7 @@ class LinePull(Pull):
         return -jnp.sqrt((here.stretched**2).sum(axis=1)).sum()
 
     def native(self, motion: Kinematics) -> NativePull:
-        return tendon_along_line(motion, *self.line)
+        return (linear_pulls if motion.is_linear else native_code).tendon_along_line(motion, *self.line)
 
 
 @final
@@ -122,7 +117,7 @@ class EyeletPull(Pull):
         return -jnp.sqrt(((here.p[1:] - here.p[:-1]) ** 2).sum(axis=1)).sum()
 
     def native(self, motion: Kinematics) -> NativePull:
-        return tendon_through_eyelets(motion, self.points)
+        return (linear_pulls if motion.is_linear else native_code).tendon_through_eyelets(motion, self.points)
 
 
 @final
@@ -146,7 +141,9 @@ class ChamberPull(Pull):
         return (a * jnp.cross(b, c)).sum() / 6.0
 
     def native(self, motion: Kinematics) -> NativePull:
-        return surface(motion, self.points, self.triangles, self.rims, 1.0)
+        if motion.is_linear:
+            return linear_pulls.chamber(motion, self.points, self.triangles, self.rims)
+        return native_code.surface(motion, self.points, self.triangles, self.rims, 1.0)
 
 
 @final
@@ -162,7 +159,7 @@ class VolumePull(Pull):
         return jnp.asarray(self.volume(here.q), dtype=jnp.float64)
 
     def native(self, motion: Kinematics) -> NativePull:
-        return function_of_coordinates(self.volume, motion.n)
+        return native_code.function_of_coordinates(self.volume, motion.n)
 
 
 @final
@@ -184,7 +181,9 @@ class PressurePull(Pull):
         return -(self._corners(here)[0] * self._corners(there)[1]).sum() / 3.0
 
     def native(self, motion: Kinematics) -> NativePull:
-        return surface(motion, self.points, self.triangles, (), -1.0)
+        if motion.is_linear:
+            return linear_pulls.pressure(motion, self.points, self.triangles)
+        return native_code.surface(motion, self.points, self.triangles, (), -1.0)
 
     def wrench(self, here: Moved) -> Any:
         import jax.numpy as jnp

@@ -33,7 +33,16 @@ from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.dynamics.loads import Times
 from lissom.errors import ModelError, ShapeError
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, batch_of, flat, leading, require_finite_rows, row_slices, stack
+from lissom.launch.workspace import (
+    Workspace,
+    batch_of,
+    flat,
+    leading,
+    require_finite_rows,
+    row_slices,
+    rows_of_block,
+    stack,
+)
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
@@ -218,7 +227,7 @@ def _section_wrenches(model: Model, x: _States, frames: Places, beyond: np.ndarr
         if force.is_spread and partial[:, force.node].any():
             rule = "acts all along the rod and depends on inputs, so that wrenches are known at s = 0 only"
             raise ModelError(f"force {force.name!r}: {rule}")
-    for part in row_slices(len(x.q)) if model.n_dynamic else ():
+    for part in row_slices(len(x.q), rows_of_block(model)) if model.n_dynamic else ():
         where = forward_kinematics(model, x.q[part])[:, : model.n_dynamic, :3, 3]
         w = run_residual(model, x.q[part], x.v[part], x.a[part], x.u[part], x.time(part), 1.0, x.force[part])
         W = -beyond @ _node_wrenches(w, model, where)

@@ -28,6 +28,7 @@ from lissom.forces import (
     joint_friction,
     loads,
     path_springs,
+    point_elasticity,
     springs,
     tendons,
     traced_forces,
@@ -58,6 +59,7 @@ TERMS = (
     custom_actuators.TERM,
     traced_forces.DRIVEN_TERM,
     joint_friction.TERM,
+    point_elasticity.TERM,
 )
 
 Present = tuple[tuple[int, tuple[Any, ...]], ...]  # places in TERMS, each with functions of a model's user

@@ -100,6 +100,7 @@ class Episodes:
         limits = task.observation_limits()
         size = self._see(self.state()).shape[1]
         self.least, self.most = (np.broadcast_to(np.asarray(x, dtype=np.float64), size).copy() for x in limits)
+        self._has_limits = bool(np.isfinite([self.least, self.most]).any())
 
     def state(self) -> TaskState:
         """The present state of all copies."""
@@ -114,7 +115,7 @@ class Episodes:
 
     def see(self) -> np.ndarray:
         """The present observations (n, n_seen)."""
-        return np.clip(self._see(self.state()), self.least, self.most)
+        return self._clipped(self._see(self.state()))
 
     def begin(self, which: np.ndarray) -> None:
         """Begin new episodes of the copies with indices `which` (k,)."""
@@ -138,14 +139,14 @@ class Episodes:
         self._count[moves] += 1
         state = self.state()
         if self._memory is not None:
-            self._memory.add(state, np.ones(self.n, dtype=bool) if rests is None else ~rests)
+            self._memory.add(state, None if rests is None else ~rests)
         told = self.copies.told() | dict(task.told(state))
         info = {name: self._rows(f"told[{name!r}]", value) for name, value in told.items()}
         truncated = self._count >= task.limit
         if len(lost):
             truncated[lost] = True
             info["is_unsolved"] = np.isin(np.arange(self.n), lost)
-        seen = np.clip(self._see(state), self.least, self.most)
+        seen = self._clipped(self._see(state))
         reward = self._rows("reward", task.reward(state), axes=1)
         return Outcome(seen, reward, self._rows("terminated", task.terminated(state), axes=1), truncated, info)
 
@@ -156,6 +157,9 @@ class Episodes:
             rest = "" if axes == 1 else " ..."
             raise ShapeError(f"{type(self.task).__name__}.{name}: expected shape ({self.n},{rest}), got {rows.shape}")
         return rows
+
+    def _clipped(self, seen: np.ndarray) -> np.ndarray:
+        return np.clip(seen, self.least, self.most) if self._has_limits else seen
 
     def _see(self, state: TaskState) -> np.ndarray:
         return self._rows("observe", self.task.observe(state), axes=2).astype(np.float64)

@@ -196,9 +196,9 @@ class TaskState:
         if ago.dtype.kind not in "iu" or (ago < 0).any() or (ago > most).any():
             rule = f"must be integers from 0 to the memory of the task, {most}"
             raise ModelError(f"actions: {rule} (got {actions!r})")
-        if self._memory is None:
+        if not most:
             return self
-        return replace(self, **self._memory.states(ago), _known={})
+        return replace(self, **self._memory.states(ago), _known={})  # type: ignore[union-attr]
 
     def noise(self, size: int) -> np.ndarray:
         """Random numbers (n, size) of standard normal distribution. Each copy has its own generator, whose seed follows
@@ -248,7 +248,8 @@ class TaskMemory:
 
     def __init__(self, state: TaskState, length: int) -> None:
         self.length = length
-        self._rows = {name: np.array([getattr(state, name)] * (length + 1)) for name in _REMEMBERED}
+        names = _REMEMBERED if length else ()
+        self._rows = {name: np.array([getattr(state, name)] * (length + 1)) for name in names}
         self._random: list[np.random.Generator | None] = [None] * len(state.t)
         self._noise: list[list[float]] = [[] for _ in state.t]
 
@@ -259,15 +260,15 @@ class TaskMemory:
         for k, generator in zip(which.tolist(), random):
             self._random[k], self._noise[k] = generator.spawn(1)[0], []
 
-    def add(self, state: TaskState, moves: np.ndarray) -> None:
-        """Add the states of the copies in the mask `moves` (n,)."""
-        chosen = slice(None) if moves.all() else moves
+    def add(self, state: TaskState, moves: np.ndarray | None) -> None:
+        """Add the states of the copies in the mask `moves` (n,); None: of all copies."""
+        chosen = slice(None) if moves is None else moves
         for name, rows in self._rows.items():
-            if self.length:
-                rows[1:, chosen] = rows[:-1, chosen]
+            rows[1:, chosen] = rows[:-1, chosen]
             rows[0, chosen] = getattr(state, name)[chosen]
-        for k in np.flatnonzero(moves).tolist():
-            self._noise[k] = []
+        if any(self._noise):
+            for k in np.arange(len(self._noise))[chosen].tolist():
+                self._noise[k] = []
 
     def states(self, ago: np.ndarray) -> dict[str, np.ndarray]:
         """Fields of TaskState a number of actions ago, (n,)."""

@@ -224,8 +224,12 @@ def parse(text: str, name: str) -> Source:
     """The nodes of a YAML text.
 
     Raises:
-        ModelError: wrong syntax; the message gives file and line.
+        ModelError: wrong syntax; the message gives file and line, or the function that reads such a file.
     """
+    start = text.lstrip("\ufeff \t\r\n")
+    if start.startswith("<"):
+        kind = "ls.load_mjcf" if "<mujoco" in start else "ls.load_urdf"
+        raise ModelError(f"{name}: is an XML file, not YAML; read it by {kind}")
     try:
         try:
             root = _FastLoader(text).get_single_node()

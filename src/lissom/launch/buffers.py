@@ -374,7 +374,7 @@ class Buffers:
         if self.device == "cpu":
             most = cores()
             most *= _PIECES_PER_CORE if most > 1 and self.cost > 1 else 1
-            parts = max(1, min(most, self.cost * self.batch // least_instances(self.model)))
+            parts = max(1, min(most, self.batch, self.cost * self.batch // least_instances(self.model)))
         for thread, calls in enumerate(split_instances(self.model, self.batch, parts)):
             own = [self._argument_of_thread(value, k, thread) for k, value in enumerate(inputs)]
             made = [self._launch_of_model(kernel, own, *call) for call in calls]

@@ -325,6 +325,12 @@ def row_slices(count: int, size: int = _ROWS_PER_LAUNCH) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
+def rows_of_block(model: Model) -> int:
+    """Largest number of instances of a block, whose scratch memory fits into the caches of the cores. A batch of so
+    many is one block, after which scratch memory holds all of its instances."""
+    return max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 2 * least_instances(model)) * cores()
+
+
 def workspace(
     model: Model, family: str, batch: int, make: Callable[[Model, int], Buffers], *, in_blocks: bool = False
 ) -> Workspace:
@@ -339,9 +345,8 @@ def workspace(
     has_own_pool = batch < 2 or model.device != "cpu"
     size = batch
     if in_blocks and not has_own_pool and not model.models:
-        most = max(_COLUMNS_PER_CORE // (model.n_nodes * max(model.nv, 1)), 2 * least_instances(model)) * cores()
-        blocks = -(-batch // most)
-        size = -(-batch // blocks)  # more than half of `most`, so that each core gets its least number of instances
+        blocks = -(-batch // rows_of_block(model))
+        size = -(-batch // blocks)  # more than half of a block, so that each core gets its least number of instances
     key = (family, batch) if has_own_pool else (family, "batch", cores())
     pool: Pool = model.cached(key, Pool)
     buffers = pool.take(size)

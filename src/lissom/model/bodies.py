@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
+from lissom.bodies.integrals import stiffness_at_rest
 from lissom.bodies.material_frames import MaterialFrame
 from lissom.model.maps import MOST_IN_KERNELS
 from lissom.model.nodes import IDENTITY, Flesh, Frame, Key, Node, Point, RodStrain, RodTable, numbered, point_before
@@ -487,16 +488,21 @@ class PlacedDeformableBody(PlacedBody):
         block, shift = tree.body_coordinates(link.name)
         tree.dof_q[block] = np.arange(block.start, block.stop) + shift
         known = integrals.linear_coefficients() if self.body.motion.is_linear else None
+        pointwise, stiffness = None, None if known is None else known.K2
         if known is not None and (known.K2 is None or (known.K3 is not None and n > MOST_IN_KERNELS)):
-            known = None  # kernels cannot evaluate its elasticity
-        if known is not None and known.K2 is not None:
-            D = self.body.material.damping_time * known.K2
-            tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # other bodies keep K2 with K3, K4
+            pointwise = integrals.pointwise
+            known = None if pointwise is None else known  # without native code kernels cannot evaluate its elasticity
+            if stiffness is None and known is not None:
+                stiffness = stiffness_at_rest(integrals.kinematics, integrals.domain, integrals.material)
+        if known is not None and stiffness is not None:
+            D = self.body.material.damping_time * stiffness
+            has_rows = known.K3 is None and pointwise is None  # the others have terms of their own
+            tree.put_elasticity(block.start, stiffness, D, has_rows=has_rows)
         none = np.zeros((6, n))
         self.behind, self.q_start = base, block.start + shift
         self.tree, self.link = tree, tree.index[link.name]
         node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
-        node.flesh = Flesh(integrals, known, self.leaves)
+        node.flesh = Flesh(integrals, known, pointwise, self.leaves)
         self.base = tree.add(node)
         tree.put_inertia(node, _reference_inertia(integrals.domain.points, integrals.masses))
         self.anchor(1.0)  # the place of the link in results

@@ -15,6 +15,7 @@ import numpy as np
 
 from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.bodies.material_frames import MaterialFrame, PoseLine, point_numbers, pose_lines
+from lissom.bodies.point_elasticity import PointElasticity
 from lissom.errors import ModelError
 from lissom.model.groups import Addresses, Floats, Ints, Matrices3, Vectors3, Vectors6Rows
 from lissom.model.nodes import Flesh, Key, Node
@@ -185,6 +186,7 @@ class Deforming:
     q_start: np.ndarray  # first coordinate in q
     integrals: tuple[ShapeIntegrals, ...]
     stretched: tuple[Stretched | None, ...]  # elasticity of Green strains that kernels evaluate; None for other bodies
+    pointwise: tuple[PointElasticity | None, ...]  # elasticity by native code, on the CPU; None for other bodies
     place: tuple[dict[Key, int], ...]  # nodes at places on each, by key
     column_start: Ints  # start of the entries of each body by coordinate
     pair_start: Ints  # and by pair of coordinates
@@ -214,10 +216,17 @@ class Deforming:
 
     def on(self, device: str) -> Deforming:
         """The same tables for a device. Native functions exist on the CPU only; Python computes them elsewhere."""
-        there = (self.is_linear == 0) & (device == "cpu")
+        by_points = np.array([part is not None for part in self.pointwise], dtype=bool)
+        is_linear = np.where(by_points, device == "cpu", self.is_linear).astype(np.int32)
+        there = (is_linear == 0) & (device == "cpu")
         native, points, points_start = _native_functions(self.integrals, there.tolist())
         return replace(
-            self, values_function=native[0], derivatives_function=native[1], points=points, points_start=points_start
+            self,
+            is_linear=is_linear,
+            values_function=native[0],
+            derivatives_function=native[1],
+            points=points,
+            points_start=points_start,
         )
 
 
@@ -252,6 +261,7 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
         integrals=tuple(flesh.integrals for _, _, flesh in found),
         stretched=tuple(_stretched(flesh) for _, _, flesh in found),
+        pointwise=tuple(flesh.pointwise for _, _, flesh in found),
         place=tuple({key: leaf.index for key, leaf in flesh.places.items()} for _, _, flesh in found),
         column_start=starts(sizes),
         pair_start=starts(sizes**2),
@@ -293,7 +303,7 @@ def pair_rows(known: LinearCoefficients) -> np.ndarray:
 
 def _stretched(flesh: Flesh) -> Stretched | None:
     known = flesh.coefficients
-    if known is None or known.K2 is None or known.K3 is None or known.K4 is None:
+    if flesh.pointwise is not None or known is None or known.K2 is None or known.K3 is None or known.K4 is None:
         return None
     n = len(known.K3)
     j, k = np.triu_indices(n)

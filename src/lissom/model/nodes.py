@@ -34,6 +34,7 @@ import numpy as np
 
 from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.bodies.material_frames import MaterialFrame
+from lissom.bodies.point_elasticity import PointElasticity
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.model.groups import Bases, Nodes, Runs
 from lissom.robot.bases import Basis
@@ -54,11 +55,13 @@ class Flesh:
         integrals: of the body.
         coefficients: constants of the integrals if the body is linear in the coordinates and kernels can evaluate its
             elasticity; otherwise None.
+        pointwise: native code of its elasticity as a sum over points; None if kernels need none.
         places: nodes at places on the body.
     """
 
     integrals: ShapeIntegrals
     coefficients: LinearCoefficients | None
+    pointwise: PointElasticity | None
     places: dict[Key, Node]
 
 

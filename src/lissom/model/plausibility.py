@@ -1,4 +1,5 @@
-"""Warnings about implausible robots: numbers that look like a wrong unit, and shapes that no rod can take.
+"""Warnings about implausible robots and motions: numbers that look like a wrong unit, shapes that no rod can take, and
+wheels that would lift off.
 
 Each number of a description is compared with the range of materials and machines, with a wide margin. Each rod of a
 result is checked at its Gauss points. Let λ = ξ₄ be the stretch and κ = (ξ₂, ξ₃) the curvature there, and r the reach
@@ -25,6 +26,7 @@ from lissom.errors import PlausibilityWarning
 from lissom.model.bodies import PlacedBody, placed
 from lissom.model.model import Model
 from lissom.robot.actuators import PathRod, Tendon, offset_function
+from lissom.robot.constraints import RowKind
 from lissom.robot.robot import Robot
 
 YOUNG = (1e2, 1e13)  # [Pa]; the softest gels have 1e2, diamond 1e12
@@ -36,6 +38,7 @@ REACH = 3.0  # distance of a tendon from the centreline, relative to the length 
 STRETCH = (0.1, 10.0)
 BENT = 2.0  # |κ| r / λ
 _MOTIONS = 16  # number of motions that are checked at once
+_NO_PULL = 1e-6  # pull on a wheel that is rounding, relative to the largest force on one
 CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
 
 
@@ -174,6 +177,22 @@ def warn_of_motions(model: Model, q: np.ndarray, t: np.ndarray) -> None:
         if bent or any((least <= 0.0).any() for _, _, least, _ in folds):
             for motion in part:
                 warn_of_shapes(model, motion, t)
+
+
+def warn_of_wheels(model: Model, multipliers: np.ndarray, t: np.ndarray) -> None:
+    """Issue a PlausibilityWarning, once for a model, if a plane pulls at a wheel or a ball that would lift off, with
+    the largest pull and its time. multipliers: (..., n, n_multipliers), at times t (n,) [s]."""
+    rows = np.flatnonzero(model.loops.row_kind == RowKind.HEIGHT)
+    if not len(rows) or not multipliers.size or "warned of wheels" in model.cache:
+        return
+    forces = multipliers[..., model.n_motions + rows].reshape(-1, len(t), len(rows))
+    _, k, row = np.unravel_index(int(forces.argmin()), forces.shape)
+    if not forces.min() < -_NO_PULL * np.abs(forces).max():
+        return
+    model.cache["warned of wheels"] = True
+    wheel = model.loops.names[int(np.searchsorted(model.loops.row_start, rows[row], side="right")) - 1]
+    text = f"rolling contact {wheel!r}: the plane pulls with {-forces.min():.3g} N at t = {t[k]:.4g} s, where the wheel"
+    warnings.warn(f"{text} would lift off; it holds the wheel from both sides", PlausibilityWarning, stacklevel=3)
 
 
 def _stretch_and_bend(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, np.ndarray]]:

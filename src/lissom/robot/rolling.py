@@ -97,7 +97,7 @@ class Rolling:
     """A wheel, a disc or a ball that rolls on a plane without slip.
 
     The plane holds it at its height from both sides, so that it does not lift off; its force along the normal tells
-    whether it would. A disc must not lie flat on the plane.
+    whether it would, and `simulate` warns of a pull. A disc must not lie flat on the plane.
 
     Args:
         name: unique among the rolling contacts.

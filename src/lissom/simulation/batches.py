@@ -31,7 +31,7 @@ from lissom.launch.progress import progress_bar
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.model.model_batch import acts_alike
-from lissom.model.plausibility import warn_of_motions
+from lissom.model.plausibility import warn_of_motions, warn_of_wheels
 from lissom.robot.traced_functions import TracedFunction
 from lissom.simulation.implicit_methods import (
     SAME_TIME,
@@ -535,6 +535,7 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, left_out: int, p
     for motion, group in zip(motions, groups):
         warn_of_pushing(model.common_of_rows(group, count), motion.u)
         warn_of_motions(model.common_of_rows(group, count), motion.q, motion.t)
+        warn_of_wheels(model.common_of_rows(group, count), motion.multipliers, motion.t)
     return motions
 
 

@@ -50,7 +50,7 @@ from lissom.launch.progress import progress_bar
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.model.plausibility import warn_of_shapes
+from lissom.model.plausibility import warn_of_shapes, warn_of_wheels
 from lissom.robot import checks
 from lissom.robot.expression_programs import Steps
 from lissom.robot.traced_functions import TracedFunction
@@ -301,6 +301,7 @@ def _simulated(
     for own, motion in zip(model.of_rows(count), motions):
         warn_of_pushing(own, motion.u)
         warn_of_shapes(own, motion.q, motion.t)
+        warn_of_wheels(own, motion.multipliers, motion.t)
     if count > 1:
         why = "; ".join(filter(None, (why, f"one motion after the other: {apart}")))
     return _explained(motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz), why)

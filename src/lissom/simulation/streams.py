@@ -26,7 +26,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.contacts import largest_depth, present_anchors
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model
-from lissom.model.plausibility import warn_of_shapes
+from lissom.model.plausibility import warn_of_shapes, warn_of_wheels
 from lissom.portable import NEW, packed, write_whole
 from lissom.robot import checks
 from lissom.simulation.external_integrators import quiet_sundials
@@ -188,6 +188,7 @@ class Stream:
         if len(t):
             warn_of_pushing(model, arrays["u"])
             warn_of_shapes(model, arrays["q"], t)
+            warn_of_wheels(model, arrays["multipliers"], t)
         for name, rows in ({"t": np.ravel(t)} | arrays).items():
             _grow(self.path / f"{name}.npy", self.rows, np.ascontiguousarray(rows, dtype=np.float64))
         self.deepest = max(self.deepest, largest_depth(model, arrays["q"]))

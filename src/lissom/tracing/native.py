@@ -698,16 +698,7 @@ def source(
         is_sum: False if the function has one result for each row of the table: LANES values of each entry, row by row.
         rates: as of `code_of`.
     """
-    starts = np.cumsum([0, *sizes])
-
-    def argument_of(place: int) -> int:
-        return int(np.searchsorted(starts, place, side="right")) - 1
-
-    def leaf(place: int) -> str:
-        argument = argument_of(place)
-        return f"in[{argument}][{place - starts[argument]}]"
-
-    columns: dict[int, tuple[str, int]] = {}
+    leaf, columns = partial(_entry, np.cumsum([0, *sizes])), dict[int, tuple[str, int]]()
     if table is not None:
         for array, bit, nodes in (("outer", _OUTER, table.outer), ("row", _INNER, table.inner)):
             for c, k in enumerate(nodes):
@@ -735,15 +726,12 @@ def source(
         writer.ends(((f"sum[{n}] += ", k) for k, n in sums.items()), writer.inner)
     else:
         writer.ends(((f"sum[{n}] = vector{{}} + ", k) for n, (_, _, k) in enumerate(entries)), writer.inner)
-    if writer.operations > _MOST_IN_ONE:
-        helpers, calls, size = _split(scopes, writer.kinds, name)
-    else:
-        helpers, calls, size = "", [_code(scope.lines, writer.kinds) for scope in scopes], 0
+    helpers, calls, size = _divided(writer, scopes, name)
     if table is None:
         loops, ends = [*calls[0], *_in_directions(calls[2], along, len(rates))], []
     else:
         columns_of = (len(table.outer), len(table.inner))
-        moved, rows = len(table.moving) * LANES, argument_of(graph.nodes[table.rows[0]][1])
+        moved, rows = len(table.moving) * LANES, _argument(np.cumsum([0, *sizes]), graph.nodes[table.rows[0]][1])
         moves = [
             f"__builtin_memcpy(row + {columns_of[1]}, moving, {moved} * sizeof(double));", f"moving += {moved};"
         ] if moved else []  # fmt: skip
@@ -774,6 +762,47 @@ def source(
     arrays = [f"vector {array}[{count}];" for array, count in zip(("sum", "w", "outer", "row"), counts)]
     body = "\n".join([*arrays, "__builtin_memset(sum, 0, sizeof(sum));", *loops, *ends])
     return f"{helpers}\nstatic void {name}(const double* const* in, double* const* out) {{\n{body}\n}}"
+
+
+def source_in_lanes(
+    name: str, graph: Graph, sizes: Sequence[int], moving: Sequence[int], results: Sequence[np.ndarray]
+) -> str:
+    """The code of a function of LANES points at a time, for other code,
+
+        void f(const double* const* in, const vector* row, vector* sum)
+
+    Args:
+        sizes: numbers of entries of the arguments.
+        moving: input nodes whose values are those of the points, in `row`. The other arguments are `in`.
+        results: nodes of the entries of `sum`, one result after the other.
+    """
+    nodes = [k for part in results for k in part.ravel().tolist()]
+    columns = {k: (f"row[{c}]", _INNER) for c, k in enumerate(moving)}
+    writer = _Writer(graph, partial(_entry, np.cumsum([0, *sizes])), columns, nodes)
+    writer.ends(((f"sum[{n}] = vector{{}} + ", k) for n, k in enumerate(nodes)), writer.inner)
+    helpers, calls, size = _divided(writer, [writer.before, writer.outer, writer.inner], name)
+    unused = "double* const* const out = nullptr;\nconst vector* const outer = nullptr;\n(void)out;\n(void)outer;"
+    body = "\n".join([f"vector w[{size + 1}];\n(void)w;", unused, *(line for lines in calls for line in lines)])
+    head = f"static void {name}(const double* const* in, const vector* row, vector* __restrict sum)"
+    return f"{helpers}\n{head} {{\n{body}\n}}"
+
+
+def _argument(starts: np.ndarray, place: int) -> int:
+    """The number of the argument with an input, from the starts of arguments."""
+    return int(np.searchsorted(starts, place, side="right")) - 1
+
+
+def _entry(starts: np.ndarray, place: int) -> str:
+    """The code of an input."""
+    argument = _argument(starts, place)
+    return f"in[{argument}][{place - starts[argument]}]"
+
+
+def _divided(writer: _Writer, scopes: Sequence[_Scope], name: str) -> tuple[str, list[list[str]], int]:
+    """As `_split` for large functions; for others no functions, and the code of each scope."""
+    if writer.operations > _MOST_IN_ONE:
+        return _split(scopes, writer.kinds, name)
+    return "", [_code(scope.lines, writer.kinds) for scope in scopes], 0
 
 
 @final
@@ -934,14 +963,44 @@ def code_of(
     return Code(tuple(parts), None if rows is None else rows.alone())
 
 
+def code_with(
+    header: str,
+    graph: Graph,
+    functions: Mapping[str, Sequence[np.ndarray]],
+    sizes: Sequence[int],
+    moving: Sequence[int],
+    calls: Sequence[str],
+) -> Code:
+    """The code of functions (1) that a header of the package defines, which calls traced functions of LANES points.
+
+    Args:
+        header: path of the header below the package. Its code stands in a struct with the traced functions.
+        functions: nodes of the results of traced functions by name.
+        sizes, moving: as of `source_in_lanes`.
+        calls: names of the functions of the header that become the functions of the code.
+    """
+
+    def text(call: str) -> str:
+        parts = [source_in_lanes(name, graph, sizes, moving, results) for name, results in functions.items()]
+        run = f"static void run(const double* const* in, double* const* out) {{ {call}(in, out); }}"
+        return _in_struct("\n".join([*parts, own_code(header), run]))
+
+    return Code(tuple(partial(text, call) for call in calls), None)
+
+
 def _text(*given: Any) -> str:
     """The code of a function `Functions::run`, from the arguments of `source` after the name."""
+    return _in_struct(source("run", *given))
+
+
+def _in_struct(code: str) -> str:
+    """The code of functions as those of `Functions`, with what it needs."""
     rules = "\n".join(
         f"static constexpr double gauss_{name}[GAUSS] = {{{', '.join(map(repr, values.tolist()))}}};"
         for name, values in zip(("at", "weight"), GAUSS)
     )
     head = f"using namespace traced;\nconstexpr int GAUSS = {len(GAUSS[0])};\n{rules}"
-    return f"{head}\nstruct Functions {{\n{source('run', *given)}\n}};"
+    return f"{head}\nstruct Functions {{\n{code}\n}};"
 
 
 _loaded: WeakValueDictionary[str, Traced] = WeakValueDictionary()
