@@ -77,7 +77,12 @@ class Header:
         self._select([])
 
     async def _ask_segments(self) -> None:
-        """Ask how many segments the arm has."""
+        n = await self._segments_dialog()
+        if n:
+            self._take_template(ARM, arm_text(min(max(n, 1), MOST)))
+
+    def _segments_dialog(self) -> Any:
+        """A dialog that asks how many segments the arm has."""
         from nicegui import ui
 
         with passing_dialog() as dialog, ui.card():
@@ -87,9 +92,7 @@ class Header:
                 ui.button("Make", on_click=lambda: dialog.submit(int(count.value or 0))).props(
                     "no-caps data-place=make-arm"
                 )
-        n = await dialog
-        if n:
-            self._take_template(ARM, arm_text(min(max(n, 1), MOST)))
+        return dialog
 
     async def _ask_attach(self) -> None:
         dialog, file, parent, prefix = self._attach_dialog()
