@@ -86,7 +86,8 @@ class Header:
         from nicegui import ui
 
         with passing_dialog() as dialog, ui.card():
-            count = ui.number("segments", value=3, min=1, max=MOST, precision=0).props("autofocus data-place=segments")
+            count = ui.number("number of segments", value=3, min=1, max=MOST, precision=0).style("width: 14em")
+            count.props("autofocus data-place=segments")
             with ui.row().classes("w-full justify-end"):
                 ui.button("Cancel", on_click=lambda: dialog.submit(0)).props("flat no-caps")
                 ui.button("Make", on_click=lambda: dialog.submit(int(count.value or 0))).props(
