@@ -1281,8 +1281,8 @@ MUTATIONS = (
     Mutation(
         "random numbers of observations are those of the state before",
         "gym/tasks.py",
-        "        for k in np.flatnonzero(moves).tolist():\n            self._noise[k] = []\n",
-        "",
+        "if any(self._noise):",
+        "if False:",
         ("tests/gym/test_designs.py", "-k", "noise"),
     ),
     Mutation(
