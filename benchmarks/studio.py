@@ -1,17 +1,23 @@
 """Time from an edit in the studio to the new picture, for soft arms of 10, 50 and 192 coordinates with three tendons.
 
 A changed value is a modulus, a changed structure an order of a basis. Each time begins with the edit of the document
-and ends when the viewer has sent the picture: reading, checks, model, equilibrium, scene and controls.
+and ends when the viewer has sent the picture: the edit, reading, checks, model, equilibrium, scene and controls.
 
     python benchmarks/studio.py [edits]                  the table of the manual
-    python benchmarks/studio.py --minutes N [--seed K]   memory during N minutes of random use
+    python benchmarks/studio.py --minutes N [--seed K] [--page]
+                                                         memory during N minutes of random use, with a page in a browser
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import resource
+import signal
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,25 +50,28 @@ def text_of(rods: int, orders: tuple[int, ...]) -> str:
 def times(coordinates: int, edits: int) -> tuple[np.ndarray, np.ndarray]:
     """Times of changed values and of changed structures [s]."""
     from lissom.studio.document import RobotDocument
-    from lissom.studio.page import Studio, _free_port
+    from lissom.studio.scene import Studio
+    from lissom.studio.serving import free_port
 
     rods, orders = ARMS[coordinates]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arm.yaml"
         path.write_text(text_of(rods, orders), encoding="utf-8")
         document = RobotDocument(path)
-        made, found = Studio(document, "127.0.0.1", _free_port("127.0.0.1")), []
+        made, found = Studio(document, "127.0.0.1", free_port("127.0.0.1")), []  # two groups of times
         try:
             made.session.wait(600.0)
             values = [(["links", 0, "body", "material", "young"], 1e6 + 1e4 * k) for k in range(1, edits + 2)]
             changes = [(["links", 0, "body", "basis", "torsion"], orders[0] + k % 2) for k in range(1, edits + 2)]
             for group in (values, changes):
-                made.session.times.clear()
+                spent = []
                 for keys, value in group:
+                    began = time.perf_counter()
                     document.put(keys, value)
                     assert made.session.wait(600.0) and not made.session.built.faults
+                    spent.append(time.perf_counter() - began)
                     time.sleep(0.05)
-                found.append(np.array(made.session.times)[1:])
+                found.append(np.array(spent)[1:])
         finally:
             made.stop()
     return found[0], found[1]
@@ -110,33 +119,62 @@ def actions(made: Any, rng: np.random.Generator) -> list[tuple[str, Callable[[],
     ]
 
 
-def random_use(minutes: float, seed: int) -> list[tuple[float, int, float]]:
-    """Times [s], numbers of actions and memory [MB] during random use of an arm of 10 coordinates."""
+def use_at_random(made: Any, minutes: float, seed: int) -> None:
+    """Use a studio at random, and print times [s], numbers of actions and memory [MB]."""
     from lissom.errors import ModelError
-    from lissom.studio.document import RobotDocument
-    from lissom.studio.page import Studio, _free_port
 
-    rng, found = np.random.default_rng(seed), []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "arm.yaml"
-        path.write_text(text_of(*ARMS[10]), encoding="utf-8")
-        made = Studio(RobotDocument(path), "127.0.0.1", _free_port("127.0.0.1"))
+    rng, due = np.random.default_rng(seed), 0.0
+    made.session.wait(600.0)
+    known, count, began = actions(made, rng), 0, time.perf_counter()
+    print("time [s] | actions | memory [MB]")
+    while True:
+        now = time.perf_counter() - began
+        if now >= due:
+            print(f"{now:8.0f} | {count:7d} | {used():11.0f}", flush=True)
+            due += 60.0 * minutes / 12.0
+        if now >= 60.0 * minutes:
+            return
         try:
-            made.session.wait(600.0)
-            known, count, began = actions(made, rng), 0, time.perf_counter()
-            while (now := time.perf_counter() - began) < 60.0 * minutes:
-                if now >= len(found) * 60.0 * minutes / 10.0:
-                    found.append((now, count, used()))
-                try:
-                    known[rng.integers(len(known))][1]()
-                except ModelError:  # such as inputs in a replay, which the page tells
-                    count -= 1
-                made.session.wait(600.0)
-                count += 1
-            found.append((time.perf_counter() - began, count, used()))
-        finally:
+            known[rng.integers(len(known))][1]()
+        except ModelError:  # such as inputs in a replay, which the page tells
+            count -= 1
+        made.session.wait(600.0)
+        count += 1
+
+
+def random_use(minutes: float, seed: int, page: bool) -> None:
+    """Random use of an arm of 10 coordinates; with `page` a browser without a window shows it meanwhile."""
+    from lissom.studio.document import RobotDocument
+    from lissom.studio.scene import Studio
+    from lissom.studio.serving import free_port, serve
+
+    host = "127.0.0.1"
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path, port = Path(folder) / "arm.yaml", free_port(host)
+        path.write_text(text_of(*ARMS[10]), encoding="utf-8")
+        made = Studio(RobotDocument(path), host, port + 1)
+        if not page:
+            use_at_random(made, minutes, seed)
             made.stop()
-    return found
+            return
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+        from viewing.browser import Browser
+
+        def user() -> None:
+            browser = Browser(Path(folder) / "browser", (1200, 800))
+            try:
+                browser.open(f"http://localhost:{port}")
+                text = "document.body && document.body.innerText.includes('the whole robot')"
+                browser.until(lambda: browser.run(text), "the page is there", 120.0)
+                browser.click_text("arm0", "span")
+                use_at_random(made, minutes, seed)
+            finally:
+                browser.close()
+                os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=user).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            serve(made, host, port)
 
 
 def main(edits: int) -> None:
@@ -152,10 +190,9 @@ if __name__ == "__main__":
     parser.add_argument("edits", nargs="?", type=int, default=40)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     if given.minutes is None:
         main(given.edits)
     else:
-        print("time [s] | actions | memory [MB]")
-        for now, count, memory in random_use(given.minutes, given.seed):
-            print(f"{now:8.0f} | {count:7d} | {memory:11.0f}")
+        random_use(given.minutes, given.seed, given.page)

@@ -1302,8 +1302,8 @@ MUTATIONS = (
     Mutation(
         "random numbers of observations are those of the state before",
         "gym/tasks.py",
-        "        for k in np.flatnonzero(moves).tolist():\n            self._noise[k] = []\n",
-        "",
+        "if any(self._noise):",
+        "if False:",
         ("tests/gym/test_designs.py", "-k", "noise"),
     ),
     Mutation(
@@ -1693,10 +1693,31 @@ MUTATIONS = (
     ),
     Mutation(
         "pages from elsewhere may drive the studio",
-        "studio/page.py",
+        "studio/serving.py",
         'why = refusal(given["host"], given["origin"], self.names)',
         'why = refusal(given["host"], [], self.names)',
         ("tests/studio/test_page.py", "-k", "own_pages"),
+    ),
+    Mutation(
+        "controls that were removed stay in the memory of the server",
+        "viewing/viewer.py",
+        "    if forget is not None:\n        forget()",
+        "    if forget is None:\n        _ = forget",
+        ("tests/viewing/test_viewer.py", "-k", "leave_nothing"),
+    ),
+    Mutation(
+        "a session overwrites the model of a robot that the mouse pulls",
+        "viewing/session.py",
+        "self.spring is None and self._stepper is None",
+        "True",
+        ("tests/viewing/test_session.py", "-k", "leaves_the_former"),
+    ),
+    Mutation(
+        "a cut keeps the wrong part of triangles with one corner beyond the plane",
+        "viewing/aids.py",
+        "found += [np.stack([ab, b, c], axis=1), np.stack([ab, c, ac], axis=1)]",
+        "found += [np.stack([a, ab, ac], axis=1)]",
+        ("tests/viewing/test_aids.py", "-k", "one_side"),
     ),
     Mutation(
         "controls of a viewer stay with the former robot",

@@ -40,7 +40,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import numpy as np
 import lissom as ls
-from lissom.studio.page import studio
+from lissom.studio.serving import studio
 from lissom.simulation.trajectory import Statistics, Trajectory
 robot = ls.Robot("r")
 robot.add_link("b", ls.RigidBody(1.0, inertia=(1, 1, 1)), ls.JointRevolute())

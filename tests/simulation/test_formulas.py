@@ -131,3 +131,37 @@ def test_formulas_of_another_size(model):
     with pytest.raises(ls.ShapeError, match="u at t=0"):
         ls.simulate(model, 0.1, u=ls.Expression(["t", "t"], "t"), t_eval=[0.1])
     assert inputs.Formulas.of(ls.Expression("t", "t"), 1) is None
+
+
+def two_motors():
+    """Two hinges with a motor each."""
+    robot = ls.Robot("two")
+    for k, name in enumerate("ab"):
+        place = np.eye(4)
+        place[0, 3] = 0.2 * k
+        body = ls.RigidBody(1.0, com=(0.1, 0, 0), inertia=(0.1,) * 3)
+        robot.add_link(name, body, ls.JointRevolute((0, 0, 1)), parent="a" if k else None, placement=place)
+        robot.add_joint_actuator(f"motor {name}", name)
+    return robot.build()
+
+
+def test_a_list_of_formulas_and_numbers_is_one():
+    """Inputs may be given one by one; they are those of one expression with all components."""
+    model = two_motors()
+    one = ls.Expression(["size*sin(9*t)", "0.5"], "t", {"size": 2.0})
+    several = [ls.Expression("size*sin(9*t)", "t", {"size": 2.0}), 0.5]
+    found, known = (ls.simulate(model, 0.2, u=u, t_eval=[0.1, 0.2]) for u in (several, one))
+    np.testing.assert_array_equal(found.q, known.q)
+    np.testing.assert_array_equal(found.u, known.u)
+
+
+@pytest.mark.parametrize("second, message", [
+    (ls.Expression("2*s", "s"), r"u > input 1: must be an expression of t \(got 's'\)"),
+    (ls.Expression(["t"], "t"), r"u > input 1: must be one expression \(got \['t'\]\)"),
+    (ls.Expression("k*t", "t", {"k": 2.0}), r"u > input 1: must have the number that 'k' has in .* 1 \(got 2.0\)"),
+    ("t", r"u > input 1: must be a finite number"),
+])  # fmt: skip
+def test_wrong_entries_of_a_list_of_formulas(second, message):
+    """The message names the input, the rule and the value."""
+    with pytest.raises(ls.ModelError, match=message):
+        ls.simulate(two_motors(), 0.1, u=[ls.Expression("k*t", "t", {"k": 1.0}), second])

@@ -13,20 +13,22 @@ import urllib.request
 
 from viewing.browser import Browser
 
-# the scene without what a machine without graphics draws slowly
+# arguments: the file, the port, parts of the scene to hide, and whether bodies are solid
 SERVE = """
 import sys
-import lissom.studio.page as pages
+from lissom.studio.scene import Studio
+from lissom.studio.serving import studio
 
-own = pages.Studio.show
+own = Studio.show
 
 def show(self, view):
     own(self, view)
-    self.viewer.do(lambda: self.viewer.stage.hide({"grid", "shadows"}))
-    self.viewer.do(lambda: self.viewer.stage.make_solid(1.0))
+    self.viewer.do(lambda: self.viewer.stage.hide(set(sys.argv[3].split(","))))
+    if sys.argv[4] == "solid":
+        self.viewer.do(lambda: self.viewer.stage.make_solid(1.0))
 
-pages.Studio.show = show
-pages.studio(sys.argv[1], port=int(sys.argv[2]), browser=False)
+Studio.show = show
+studio(sys.argv[1], port=int(sys.argv[2]), browser=False)
 """
 
 
@@ -44,15 +46,20 @@ def free_port():
 
 
 class Served:
-    """A studio of a robot file, in a process."""
+    """A studio of a robot file, in a process.
 
-    def __init__(self, path):
+    Args:
+        hidden, solid: parts of the scene that are hidden, and whether bodies are solid. A machine without graphics
+            draws grids, shadows and translucent bodies slowly.
+    """
+
+    def __init__(self, path, hidden=("grid", "shadows"), solid=True):
         self.path, self.port = path, free_port()
         env = {key: value for key, value in os.environ.items() if "PYTEST" not in key}  # NiceGUI looks for it
         env["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(path), str(self.port)], env=env, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True)  # fmt: skip
+            [sys.executable, "-c", SERVE, str(path), str(self.port), ",".join(hidden), "solid" if solid else "own"],
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
 
     @property
     def url(self):
@@ -78,10 +85,15 @@ class User(Browser):
 
     def press(self, place):
         """Click the input or button of a place."""
-        x, y, _ = self.until(lambda: self.where(self.place(place)), f"{place!r} is on the page", 30)
-        time.sleep(0.3)  # it may still move
-        x, y, _ = self.until(lambda: self.where(self.place(place)), f"{place!r} is on the page", 30)
+        x, y = self.until(lambda: self.resting_place(place), f"{place!r} is on the page", 30)
         self.click(x, y)
+
+    def resting_place(self, place):
+        """The middle of the input or button of a place, once it is shown and no longer moves."""
+        before = self.where(self.place(place))
+        time.sleep(0.3)
+        after = self.where(self.place(place))
+        return after[:2] if before == after and after is not None and after[2] > 0 else None
 
     def key(self, name, code, **more):
         """Press a key."""
@@ -167,11 +179,19 @@ class User(Browser):
         """Open or close the fields of a value by its title."""
         find = (f"[...document.querySelectorAll('.nested .q-item')].filter(e => e.innerText.trim().split('\\n')[0] === "
                 f"{json.dumps(title)}).shift()")  # fmt: skip
-        self.until(lambda: self.where(find), f"{title!r} is in the form", 20)
-        time.sleep(0.3)
-        x, y, _ = self.where(find)
-        self.click(x, y)
-        time.sleep(0.6)
+        state = f"{find}?.getAttribute('aria-expanded')"
+        for _ in range(4):
+            self.until(lambda: self.where(find), f"{title!r} is in the form", 20)
+            time.sleep(0.3)
+            before, (x, y, _) = self.run(state), self.where(find)
+            self.click(x, y)
+            time.sleep(0.6)
+            end = time.monotonic() + 5.0
+            while self.run(state) == before and time.monotonic() < end:  # a dialog that closes takes clicks
+                time.sleep(0.1)
+            if before is None or self.run(state) != before:
+                return
+        raise AssertionError(f"the fields of {title!r} did not open or close")
 
     def open_more(self):
         """Open the fields of a long form that are hidden at first."""
@@ -197,16 +217,21 @@ class User(Browser):
         self.picture(folder / f"{name}.png")
 
 
+def ready(served):
+    """Wait until a studio serves its page."""
+    end = time.monotonic() + 90.0
+    while time.monotonic() < end:
+        try:
+            return urllib.request.urlopen(served.url, timeout=2).close()
+        except OSError:
+            time.sleep(0.3)
+    raise AssertionError("the studio serves no page")
+
+
 def started(folder, size=(1280, 860)):
     """A studio of a new file in a folder, and a user in front of its page."""
     served = Served(folder / "robot.yaml")
-    end = time.monotonic() + 60.0
-    while time.monotonic() < end:
-        try:
-            urllib.request.urlopen(served.url, timeout=2)
-            break
-        except OSError:
-            time.sleep(0.3)
+    ready(served)
     user = User(folder / "browser", size, 120.0)
     user.open(served.url)
     user.says("the whole robot", 60)

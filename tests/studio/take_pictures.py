@@ -8,13 +8,12 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from PIL import Image
-from studio.driving import Served, User
+from studio.driving import Served, User, ready
 
 from lissom.studio.document import templates
 
@@ -27,12 +26,7 @@ def main(folder):
         path = Path(own) / "linkage.yaml"
         path.write_text(templates()[NAME], encoding="utf-8")
         served = Served(path)
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(served.url, timeout=2)
-                break
-            except OSError:
-                time.sleep(0.5)
+        ready(served)
         user = User(Path(own) / "browser", (1180, 720), 200.0)
         try:
             user.open(served.url)

@@ -12,6 +12,7 @@ import lissom as ls
 from lissom.io.reading import read
 from lissom.studio.document import EMPTY, RobotDocument, files_outside, robot_files, templates, within
 from lissom.studio.forms import kind_of, part_kind, references, sections
+from lissom.studio.segmented_arm import MOST, arm_text
 from lissom.studio.values import blank
 
 ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
@@ -231,6 +232,15 @@ def test_templates_have_no_mistakes(name):
     text = templates()[name]
     robot, mistakes = read(text, name)
     assert not mistakes and robot.build().nv > 0 and text.startswith("# ")
+
+
+@pytest.mark.parametrize("n", [1, 3, MOST])
+def test_an_arm_has_as_many_segments_as_asked_for(n):
+    """The template with a choice: n segments one behind the other, and 3 n tendons, which end at their segments."""
+    robot, mistakes = read(arm_text(n), "arm")
+    assert not mistakes and [link.parent for link in robot.links.values()] == [None, *list(robot.links)[:-1]]
+    assert len(robot.links) == n and len(robot.actuators) == 3 * n
+    assert [len(tendon.path) for tendon in robot.actuators.values()] == [k + 1 for k in range(n) for _ in "abc"]
 
 
 def test_every_kind_of_part_has_a_kind():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from websockets.sync.client import connect
 
 import lissom as ls
 from lissom.studio.document import templates
-from lissom.studio.page import _free_port
+from lissom.studio.serving import free_port
 
 browsing = pytest.mark.skipif(found() is None, reason=f"no browser: none of {', '.join(NAMES)} is installed")
 ANSWERS = 60.0  # patience with a start [s]
@@ -75,7 +76,7 @@ def test_only_own_pages_connect(served):
 
 def test_two_free_ports():
     """The scene has the port behind that of the page."""
-    assert 0 < _free_port("127.0.0.1") < 65535
+    assert 0 < free_port("127.0.0.1") < 65535
 
 
 @browsing
@@ -123,6 +124,21 @@ def test_two_pages_agree(served, user, tmp_path):
         second.says("12 coordinates, 2 inputs")
     finally:
         second.close()
+
+
+def resting(user):
+    """A picture of the scene without its panel, when nothing moves there."""
+
+    def scene():
+        return user.picture()[60:500, 440:840]
+
+    found = scene()
+    for _ in range(40):
+        time.sleep(0.3)
+        before, found = found, scene()
+        if np.array_equal(before, found):
+            return found
+    raise AssertionError("the scene does not come to rest")
 
 
 def rod(user, k, length, radius, order):
@@ -236,6 +252,15 @@ def test_results_are_compared_on_the_page(served, user):
     assert values == sorted(values) and 0.0 < values[0] < 1.0 < 3.0 < values[-1] < 4.0
     user.press("motion")
     user.says("motion 2: motion of 2 s", 120)
+    user.press("curves-motion 1")
+    area = "document.querySelector('[data-place=curves] canvas')"
+    x, y, wide = user.until(lambda: (found := user.where(area)) and found[2] > 300 and found, "the curves are drawn")
+    scene = partial(resting, user)
+    before = scene()
+    user.mouse("mouseMoved", x - 0.4 * wide, y)
+    user.mouse("mouseMoved", x - 0.3 * wide, y + 5)
+    user.until(lambda: np.abs(scene() - before).max() > 60, "the robot follows the cursor", 60)
+    user.press("close-curves")
     user.press("ghost-motion 1")
     user.press("tick-motion 1")
     user.press("tick-motion 2")

@@ -11,8 +11,9 @@ from scipy.spatial.transform import Rotation
 import lissom as ls
 from lissom.stepping.statistics import Statistics
 from lissom.studio.document import RobotDocument
-from lissom.studio.page import Studio, _free_port
 from lissom.studio.placing import Handle, is_placed, pose_of
+from lissom.studio.scene import Studio
+from lissom.studio.serving import free_port
 from lissom.studio.session import Result
 from lissom.viewing.geometry import robot_geometry
 
@@ -46,7 +47,7 @@ def studio(tmp_path):
     """A studio of the arm, without a page."""
     path = tmp_path / "arm.yaml"
     path.write_text(TEXT, encoding="utf-8")
-    made = Studio(RobotDocument(path), "127.0.0.1", _free_port("127.0.0.1"))
+    made = Studio(RobotDocument(path), "127.0.0.1", free_port("127.0.0.1"))
     assert made.session.wait()
     yield made
     made.stop()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
+from lissom.studio.cursor_plot import curves
 from lissom.studio.document import RobotDocument
 from lissom.studio.graphs import fit_table, graph_of
 from lissom.studio.runs import Axis, branch_run, places_of_values, shown_as_motion, sweep_run, table_of, varied_names
@@ -71,8 +72,10 @@ def test_a_stopped_branch_keeps_its_points(studio):
     """Stop ends a long branch at its next point; what it has found so far is a result."""
     assert studio.follow_branch("long", [1.0], 1e6, 1e-3, 1_000_000)
     end = time.monotonic() + 60.0
-    while not (studio.run and studio.run.done) and time.monotonic() < end:
+    while not (studio.run and studio.run.said) and time.monotonic() < end:
         time.sleep(0.005)
+    run = studio.run
+    assert run.done is None and run.said.endswith(" points") and run.text.startswith(f"long: {run.said.split()[0][:1]}")
     studio.stop_run()
     assert "stopped" in finished(studio)
     branch = studio.results["long"].value
@@ -95,6 +98,25 @@ def test_statics_and_modes_are_stopped(studio, monkeypatch):
         time.sleep(0.05)
         studio.stop_run()
         assert finished(studio) == "long: stopped" and "long" not in studio.results
+
+
+def test_the_curves_of_a_motion_and_their_cursor(studio):
+    """Curves start at zero and end where the tip has moved; inputs that do not change are left out. The cursor shows
+    the robot at its time."""
+    assert studio.simulate("swing", 0.2, ["5*minimum(10*t, 1)"], True)
+    finished(studio)
+    result = studio.results["swing"]
+    motion, rows = result.value, np.arange(len(result.value.t))
+    options = curves(result, rows)
+    tip = ls.frame_pose(studio.model, motion.q, "rod")[:, :3, 3]
+    for series, moved in zip(options["series"], (tip - tip[0]).T):
+        points = np.array(series["data"])
+        np.testing.assert_allclose(points[:, 0], motion.t, atol=1e-6)
+        np.testing.assert_allclose(points[:, 1], moved, atol=1e-4 * np.abs(moved).max() + 1e-12)
+    assert [series["name"] for series in options["series"]] == ["Δx of rod", "Δy of rod", "Δz of rod", "up"]
+    assert studio.simulate("still", 0.1, ["3"], True)
+    finished(studio)
+    assert len(curves(studio.results["still"], np.arange(2))["series"]) == 3
 
 
 def test_a_sweep_of_two_values_is_recorded(studio):

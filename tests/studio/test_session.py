@@ -11,8 +11,9 @@ from lissom.io.reading import Fault
 from lissom.robot.paths import sharing
 from lissom.studio import document as documents
 from lissom.studio import session as sessions
-from lissom.studio.document import RobotDocument, templates
-from lissom.studio.page import state_text
+from lissom.studio.document import RobotDocument
+from lissom.studio.header import state_text
+from lissom.studio.segmented_arm import arm_text
 from lissom.studio.session import StudioSession, changed_places, inputs_of, path_of, summary
 
 ARM = """\
@@ -188,6 +189,7 @@ def test_a_motion_is_stopped(studio):
     end = time.monotonic() + 60.0
     while not (studio.run and studio.run.done) and time.monotonic() < end:
         time.sleep(0.01)
+    assert 0.0 < studio.run.done < 1.0 and studio.run.said.endswith(" of 100000 s")
     assert not studio.solve_statics("other", [0.0])
     studio.stop_run()
     finished(studio)
@@ -244,7 +246,7 @@ def test_paths_of_changed_places():
 
 def test_descriptions_that_are_read_again_share_their_parts():
     """Equal parts of a description that was read again are those of the earlier one; changed parts hold the others."""
-    text = templates()["arm of three segments"]
+    text = arm_text(3)
     from lissom.io.reading import read
 
     first, again = read(text, "a")[0], read(text, "a")[0]

@@ -44,7 +44,8 @@ class Browser:
             page = next(one for one in json.loads(answer.read()) if one["type"] == "page")
         from websockets.sync.client import connect
 
-        self.socket, self.count, self.said = connect(page["webSocketDebuggerUrl"], max_size=None), 0, []
+        self.socket = connect(page["webSocketDebuggerUrl"], max_size=None, ping_interval=None)
+        self.count, self.said = 0, []
         for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
         self.ask("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=False)

@@ -344,3 +344,25 @@ def test_a_session_takes_over_what_an_earlier_one_found(model):
     after.set_mode("equilibrium")
     after.update(0.0)
     np.testing.assert_allclose(after.q, ls.solve_statics(other, [1.0, 0.0]).q, rtol=0, atol=1e-9)
+
+
+def test_a_session_that_takes_over_leaves_the_former_one_usable(model):
+    """A session of a robot with other values overwrites the pulled model of the session before. Both find the
+    equilibria of their own robots, also in turns; a session that is pulled keeps its model."""
+    first, softer = Session(model), model.with_({"arm.material.young": 2e6})
+    first.set_mode("equilibrium")
+    first.update(0.0)
+    pulled = first.pulled_model
+    second = Session(softer, before=first)
+    second.set_mode("equilibrium")
+    second.update(0.0)
+    assert second.pulled_model is pulled
+    for session in (first, second, first):
+        session.set_inputs([3.0, 0.0])
+        session.update(0.0)
+        expected = ls.solve_statics(session.model, [3.0, 0.0]).q
+        np.testing.assert_allclose(session.q, expected, rtol=0, atol=1e-9)
+    second.grab(ls.frame_pose(softer, second.q, "arm", 1.0)[:3, 3])
+    kept = second.pulled_model
+    third = Session(model, before=second)
+    assert third.pulled_model is not kept and second.pulled_model is kept

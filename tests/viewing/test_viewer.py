@@ -322,6 +322,18 @@ def test_another_robot_takes_the_place_of_the_first():
         assert len(viewer.stage.geometry.of("tendon")) == 2
 
 
+def test_controls_that_were_removed_leave_nothing_behind():
+    """After twelve robots with other inputs the server keeps as many messages for later browsers as after four."""
+    first, second = arm(), arm(tendons=2)
+    with Viewer(first, None, None, "pose", "127.0.0.1", 0) as viewer:
+        counts = []
+        for _ in range(3):
+            for model in (second, first, second, first):
+                viewer.set_model(model)
+            counts.append(len(viewer.server._websock_server._broadcast_buffer.message_from_id))
+        assert counts[2] <= counts[0] + 5
+
+
 def test_cameras_look_from_a_direction():
     """A view from the front or from above keeps the distance and looks at the robot."""
     with Viewer(arm(), None, None, None, "127.0.0.1", 0) as viewer:

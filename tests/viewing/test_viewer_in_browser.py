@@ -24,7 +24,7 @@ def viewer():
     robot.add_link("arm", rod)
     robot.add_tendon("up", "arm", (0.0, 0.015))
     made = Viewer(robot.build(), None, None, "equilibrium", "127.0.0.1", 0)
-    made.do(lambda: made.stage.hide({"grid", "shadows"}))
+    made.do(lambda: made.stage.hide({"axes", "grid", "shadows"}))
     made.do(lambda: made.stage.make_solid(1.0))
     yield made
     made.stop()

@@ -163,7 +163,7 @@ def _studio_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _studio(arguments: argparse.Namespace) -> int:
-    from lissom.studio.page import studio
+    from lissom.studio.serving import studio
 
     where = {"host": arguments.host, "port": arguments.port, "hosts": arguments.hosts}
     studio(arguments.robot, **where, browser=not arguments.no_browser)

@@ -106,7 +106,7 @@ def write_tables(model: Model, changed: Model) -> bool:
                 continue
             if np.shape(before) != np.shape(value) or (read.axes == 0 and before != value and name != "nodes"):
                 return False
-            if np.size(value):
+            if np.size(value) and (read.axes > 0 or name == "nodes"):  # other numbers are equal
                 pairs.append((name, field, read, value))
     for name, field, read, value in pairs:
         at, column = ("nodes", "") if name == "nodes" else (name, read.name or field)

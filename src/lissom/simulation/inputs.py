@@ -23,7 +23,7 @@ from lissom.errors import ModelError, ShapeError, check_kept, lost
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
 from lissom.portable import reduced
-from lissom.robot import formatting
+from lissom.robot import checks, formatting
 from lissom.robot.expression_programs import Steps, programs_of
 from lissom.robot.functions import Expression, held
 from lissom.robot.traced_functions import TracedFunction
@@ -234,9 +234,31 @@ class Formulas:
         return constant_polynomials(np.zeros(len(self.programs)))
 
 
+def joined(u: Any) -> Any:
+    """A list of numbers and Expressions as one Expression; other u unchanged.
+
+    Raises:
+        ModelError: an entry is neither a number nor an expression of t, or two use one name for different numbers.
+    """
+    if not isinstance(u, list | tuple) or not any(isinstance(x, Expression) for x in u):
+        return u
+    constants: dict[str, float] = {}
+    for k, x in enumerate(u):
+        if not isinstance(x, Expression):
+            checks.number(x, f"u > input {k}")
+            continue
+        checks.require(isinstance(x.source, str | int | float), f"u > input {k}", "must be one expression", x.source)
+        checks.require(x.variable == "t", f"u > input {k}", "must be an expression of t", x.variable)
+        for name, value in x.constants.items():
+            rule = f"must have the number that {name!r} has in the inputs before it, {constants.get(name, value):g}"
+            checks.require(constants.setdefault(name, value) == value, f"u > input {k}", rule, value)
+    return Expression([x.source if isinstance(x, Expression) else float(x) for x in u], "t", constants)
+
+
 def input_function(model: Model, u: Any) -> FunctionOfTime:
-    """u as a function of time with checked values. u is None, an array (nu,), Samples, an Expression or a function of
-    t."""
+    """u as a function of time with checked values. u is None, an array (nu,), Samples, an Expression, a list of these
+    or a function of t."""
+    u = joined(u)
     if u is None:
         return Constant(np.zeros(model.nu))
     formulas = Formulas.of(u, model.nu)
@@ -261,7 +283,7 @@ class InputRows:
     u: Any
 
     def __init__(self, model: Model, u: Any) -> None:
-        self.model, self.u = model, u
+        self.model, self.u = model, (u := joined(u))
         self.lead: tuple[int, ...] = ()
         if isinstance(u, Samples):
             if u.u.shape[-1] != model.nu:

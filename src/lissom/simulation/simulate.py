@@ -133,8 +133,8 @@ def simulate(
         v0: velocity before the start, shape (..., nv) [unit of q per s]; None is rest. The motion starts with the
             velocity of `assemble_velocities`, which satisfies loops and prescribed motions.
         u: inputs [N, m, Pa or N·m, by actuator]: an array (..., nu); ls.Samples, whose u may have leading axes; an
-            ls.Expression of t for each input; or a function of t that returns (nu,), also as an ls.TracedFunction,
-            which kernels evaluate. None is zero.
+            ls.Expression of t with nu components, or a list of nu expressions and numbers; or a function of t that
+            returns (nu,), also as an ls.TracedFunction, which kernels evaluate. None is zero.
         method: name of the method, or a scheme object:
             "bdf": SUNDIALS CVODE, adaptive, for stiff robots;
             "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk", or the result of the

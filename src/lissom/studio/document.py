@@ -106,11 +106,11 @@ class RobotDocument:
         Raises:
             ModelError: the text is not YAML.
         """
-        with self.lock:
-            if self._read is None or self._read[0] != self.text:
-                found = parse(self.text, self.name).data([])
-                self._read = self.text, found if isinstance(found, dict) else {}
-            return self._read[1]
+        text, known = self.text, self._read  # without the lock, which an edit holds until its file is on the disk
+        if known is None or known[0] != text:
+            found = parse(text, self.name).data([])
+            self._read = known = text, found if isinstance(found, dict) else {}
+        return known[1]
 
     @property
     def is_readable(self) -> bool:

@@ -1,7 +1,8 @@
 """Computations of the studio besides equilibria and motions: branches, sweeps, and values identified from a table.
 
 Each maker checks its arguments and returns the call of the library, and the function that makes this call for a robot.
-A run is told how far it is by `progress`, by which it also ends it.
+`progress` takes the part of the work that is done, None if its amount is unknown, and the same in words. It ends a
+computation by an error.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from lissom.sweeps.samples import Span
 from lissom.sweeps.study import StudyStatics
 from lissom.sweeps.sweep import sweep
 
-Progress = Callable[[float], Any]
+Progress = Callable[[float | None, str], Any]
 Compute = Callable[[Model, Progress], Any]
 _SHOWN = 4.0  # duration of a branch or sweep on the screen [s]
 _FRAMES = 120  # pictures of a branch or sweep
@@ -86,7 +87,7 @@ def branch_run(u: Sequence[float], end: float, step: float, points: int) -> tupl
 
     def found(model: Model, progress: Progress) -> Any:
         return continuation(model, u=u if len(u) else None, factor_range=span, direction=direction, step=step,
-                            max_points=count, progress=lambda done: progress(done / count))  # fmt: skip
+                            max_points=count, progress=lambda n: progress(None, f"{n} points"))  # fmt: skip
 
     return call, found
 
@@ -115,7 +116,7 @@ def sweep_run(u: Sequence[float], axes: Sequence[Axis], out: Path) -> tuple[str,
         spans = {axis.name: Span(axis.low, axis.high, steps=axis.steps) for axis in axes}
         study = StudyStatics(["q", "is_stable"], u=np.array(u) if len(u) else None)
         results = sweep(study, spans, robot=model.description, out=out, workers=1,
-                        progress=lambda done: progress(done / count))  # fmt: skip
+                        progress=lambda n: progress(n / count, f"{n} of {count} samples"))  # fmt: skip
         good = np.array([k not in results.failures for k in range(count)])
         q, stable = np.full((count, model.nq), np.nan), np.zeros(count, dtype=bool)
         q[good], stable[good] = results["q"][good], results["is_stable"][good]
@@ -215,14 +216,7 @@ def fit_run(path: Path, parameters: Sequence[str], is_motion: bool, model: Model
     call = f"found = ls.fit(model, {list(parameters)!r}, u, measured{words})  # u and measured from {path.name}"
 
     def found(model: Model, progress: Progress) -> Any:
-        count = 0
-
-        def tried(done: float) -> None:
-            nonlocal count
-            count += 1
-            progress(1.0 - 0.9**count)  # of an unknown number
-
-        return fit(model, parameters, u, table.measured, progress=tried, **more)
+        return fit(model, parameters, u, table.measured, progress=lambda n: progress(None, f"{n} values tried"), **more)
 
     return call, found
 

@@ -81,20 +81,35 @@ class Run:
     """A computation that is running.
 
     Fields:
-        call: the call of the library. done: part of the work done, 0 to 1; None if it is unknown.
-        began: time of the clock [s]. is_stopped: whether the user has asked it to stop.
+        name, call: of the result, and the call of the library.
+        began: time of the clock [s].
+        done: part of the work done, 0 to 1; None if the amount of work is unknown.
+        said: the work done in words, such as "3 of 11 samples".
+        is_stopped: whether the user has asked it to stop.
     """
 
+    name: str
     call: str
     began: float
     done: float | None = None
+    said: str = ""
     is_stopped: bool = False
 
-    def advance(self, part: float | None = None) -> None:
-        """Note the part of the work that is done, 0 to 1; raise Stopped if the user has asked for it."""
-        self.done = None if part is None else min(float(part), 1.0)
+    def advance(self, part: float | None = None, said: str = "") -> None:
+        """Note the part of the work that is done, 0 to 1, and the same in words; raise Stopped once the user has asked
+        for it."""
+        self.done, self.said = None if part is None else min(float(part), 1.0), said
         if self.is_stopped:
             raise Stopped
+
+    @property
+    def text(self) -> str:
+        """What is done, and the time that it has taken, in one line; with the time that is left if that is known."""
+        spent = time.perf_counter() - self.began
+        words = [f"{self.name}: {self.said or 'computing'}", f"{spent:.0f} s"]
+        if self.done and spent > 1.0:
+            words.append(f"{spent * (1.0 - self.done) / self.done:.0f} s left")
+        return ", ".join(words)
 
 
 @final
@@ -181,12 +196,13 @@ class StudioSession:
     def _follow(self) -> None:
         """Build each version of the document, and look at the file on the disk."""
         while not self._ends.is_set():
+            if self.built.version != self.document.version:
+                self._build()
+                continue
             try:
                 self.document.refresh()
             except (ModelError, OSError) as error:
                 self.note = str(error)
-            if self.built.version != self.document.version:
-                self._build()
             with self._due:
                 self._due.wait_for(
                     lambda: self._ends.is_set() or self.built.version != self.document.version, timeout=_PAUSE
@@ -258,7 +274,7 @@ class StudioSession:
         before = self.view
         same = before is not None and alike(before.model, model)
         names = model.inputs.names
-        if before is not None:
+        if before is not None and before.mode != "replay":  # whose inputs are those of a result
             self.inputs |= dict(zip(before.model.inputs.names, before.u.tolist()))
         u = [self.inputs.get(name, 0.0) for name in names]
         view = Session(model, None, None, u, before if same else None)
@@ -295,7 +311,7 @@ class StudioSession:
         with self._lock:
             if self.run is not None:
                 return False
-            self.run = Run(call, time.perf_counter())
+            self.run = Run(name, call, time.perf_counter())
         work = threading.Thread(target=self._compute, args=(name, kind, function, self.model, self.run), daemon=True)
         work.start()
         return True
@@ -374,7 +390,7 @@ class StudioSession:
                 here = inputs(0.0) if isinstance(inputs, Expression) else inputs
                 first = self._rest(model, here if u else None, run).q
             return simulate(model, duration, first, None, inputs if u else None,
-                            progress=lambda t: run.advance(float(t) / duration))  # fmt: skip
+                            progress=lambda t: run.advance(t / duration, f"{t:.3g} of {duration:g} s"))  # fmt: skip
 
         return self.compute(name, "motion", call, moved)
 

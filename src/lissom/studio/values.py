@@ -206,3 +206,8 @@ def changed_class(form: Form, before: Any, names: dict[str, list[str]]) -> dict[
     out = blank(form, names)
     kept = before if isinstance(before, dict) else {}
     return out | {one.name: deepcopy(kept[one.name]) for one in form.fields if one.name in kept}
+
+
+def name_of(item: Any) -> str:
+    """The name of a part of a document, as a tree shows it."""
+    return str(item.get("name", "?")) if isinstance(item, dict) else "?"

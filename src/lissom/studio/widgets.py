@@ -83,8 +83,9 @@ class PartForm:
         for one in own:
             self._field(one, [one.name], 0)
 
-    def show_faults(self, faults: Sequence[Fault]) -> None:
-        """Write each mistake at its field, or at the nearest field around it."""
+    def show_faults(self, faults: Sequence[Fault], *, scroll: bool = False) -> None:
+        """Write each mistake at its field, or at the nearest field around it. With `scroll` the first new one comes
+        into view."""
         places = [place for place, _ in self._messages]
         told: dict[tuple[str | int, ...], list[str]] = {}
         for fault in faults:
@@ -93,8 +94,12 @@ class PartForm:
                 told.setdefault(max(around, key=len), []).append(_without_place(fault.text))
         for place, label in self._messages:
             text = "\n".join(told.get(place, ()))
+            is_new = bool(text) and not label.text
             label.set_text(text)
             label.set_visibility(bool(text))
+            if scroll and is_new:
+                label.run_method("scrollIntoView", {"block": "nearest"})
+                scroll = False
 
     # -- edits --------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.internal_wrench import internal_wrench
 from lissom.errors import ModelError, ShapeError
 from lissom.robot.bases import STRAINS
+from lissom.robot.materials import Material
 from lissom.viewing.geometry import Geometry
 
 
@@ -24,10 +25,11 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#8c
 PALETTE = tuple(rgb(color) for color in SERIES)
 COLOR_LEVELS = 16  # number of levels in the live view, where each mesh has one colour
 # Quantity: its unit. The first group are strains of the section, whose curvature is the size of both bendings; strain
-# is that of the fibre at the vertex, along the rod, against the rod without stress; tension is that of whole sections.
+# is that of the fibre at the vertex, along the rod, against the rod without stress, and stress its elastic stress, of
+# rods with a material; tension is that of whole sections.
 SHAPE_QUANTITIES = {
     "curvature": "rad/m", "torsion": "rad/m", "bending_y": "rad/m", "bending_z": "rad/m",
-    "elongation": "-", "shear_y": "-", "shear_z": "-", "strain": "-",
+    "elongation": "-", "shear_y": "-", "shear_z": "-", "strain": "-", "stress": "Pa",
 }  # fmt: skip
 QUANTITIES = SHAPE_QUANTITIES | {"tension": "N", "speed": "m/s"}
 # Viridis (S. van der Walt and N. Smith, 2015) without its darkest end; distinct for colour-blind readers and in grey
@@ -48,6 +50,8 @@ def rgb_bytes(part: Any) -> np.ndarray:
 
 def shape_values(geometry: Geometry, quantity: str, q: np.ndarray) -> np.ndarray:
     """One of SHAPE_QUANTITIES at all points of a geometry and configurations (..., nq); NaN where undefined."""
+    if quantity == "stress":
+        return shape_values(geometry, "strain", q) * _young(geometry)
     xi = geometry.strains(q)
     if quantity == "curvature":
         return np.hypot(xi[..., 1], xi[..., 2])
@@ -58,6 +62,17 @@ def shape_values(geometry: Geometry, quantity: str, q: np.ndarray) -> np.ndarray
     _, kappa_y, kappa_z, along, _, _ = np.moveaxis(xi - geometry.strains(np.zeros_like(q)), -1, 0)
     _, y, z = geometry.local.T
     return along + kappa_y * z - kappa_z * y
+
+
+def _young(geometry: Geometry) -> np.ndarray:
+    """Young's modulus (P,) at all points of rods [Pa]; NaN for bodies without a material of one modulus."""
+    out, links = np.full(len(geometry.frame), np.nan), geometry.model.description.links
+    for mesh in geometry.meshes:
+        body = links[mesh.link].body if mesh.link in links else None
+        material = getattr(body, "material", None)
+        if mesh.kind == "rod" and isinstance(material, Material):
+            out[mesh.rows] = material.young
+    return out
 
 
 def state_values(
@@ -90,6 +105,16 @@ def _tensions(geometry: Geometry, q: np.ndarray, v: np.ndarray, u: np.ndarray, t
     return out
 
 
+def readable(most: float, unit: str) -> tuple[float, str]:
+    """The factor and the unit, such as 1e-3 and kN, with which values of a unit up to `most` are short numbers."""
+    if unit in ("N", "Pa"):
+        for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.1, ""), (1e-4, "m")):
+            if most >= size:
+                step = {"": 1.0, "m": 1e-3}.get(prefix, size)
+                return 1.0 / step, f"{prefix}{unit}"
+    return 1.0, unit
+
+
 @final
 class ColorScale:
     """Range of a quantity that colours show. Values outside widen the range; a new scale is empty."""
@@ -103,6 +128,12 @@ class ColorScale:
         seen = values[np.isfinite(values)]
         if len(seen):
             self.low, self.high = min(self.low, float(seen.min())), max(self.high, float(seen.max()))
+
+    @property
+    def label(self) -> tuple[str, float]:
+        """The text at a bar of colours, and the factor of the numbers there."""
+        factor, unit = readable(max(map(abs, self.ends)), self.unit)
+        return f"{self.quantity} [{unit}]", factor
 
     @property
     def ends(self) -> tuple[float, float]:

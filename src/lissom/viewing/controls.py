@@ -14,6 +14,7 @@ from lissom.dynamics.configuration import difference, integrate, quaternion_join
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.launch.workspace import write_model
 from lissom.model.model import Model
 from lissom.model.redesign import described
 from lissom.robot.bases import STRAINS
@@ -215,9 +216,13 @@ def nearest_grip(model: Model, q: np.ndarray, link: str | None, point: np.ndarra
     return Grip(on, s, (points[mesh.rows][k] - g[:3, 3]) @ g[:3, :3])
 
 
-def with_pull_input(model: Model, grip: Grip | None, before: Model | None = None) -> Model:
-    """The same robot with three more inputs after the others: a force at the grip in world axes [N]. `before` is such a
-    model of the robot with other values, of which only what differs is computed."""
+def with_pull_input(model: Model, grip: Grip | None, before: Model | None = None, *, overwrite: bool = False) -> Model:
+    """The same robot with three more inputs after the others: a force at the grip in world axes [N].
+
+    Args:
+        before: such a model of the robot with other values, of which only what differs is computed.
+        overwrite: whether `before` may become the new model, so that its buffers stay. Nothing else may use it then.
+    """
     if grip is None:
         return model
     robot = copy(model.description)
@@ -226,7 +231,9 @@ def with_pull_input(model: Model, grip: Grip | None, before: Model | None = None
     if isinstance(grip.s, tuple):  # a material point has a frame only on demand
         robot.add_frame(_INPUT, grip.link, s=grip.s)
     if before is not None:
-        return described(before, robot)
+        changed = described(before, robot)
+        is_own = overwrite and before.device == "cpu" and not before.fills_tables_before_launch
+        return before if is_own and write_model(before, changed) else changed
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first build has raised the same warnings
         return robot.build()
@@ -290,6 +297,11 @@ class MouseSpring:
         wanted = k * (self._end - self.position(q) - h * x_dot) - c * x_dot
         self.force = np.linalg.solve(np.eye(3) + h * (c + h * k) * W, wanted)
         return self.force
+
+    @property
+    def newtons(self) -> float:
+        """Size of the force [N]."""
+        return float(np.linalg.norm(self.force))
 
     def is_converged(self, q: np.ndarray) -> bool:
         """Whether the force at rest is that of the spring."""

@@ -7,6 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.model.model import Model
+from lissom.viewing.aids import CUTS, WORLD, Cut, Measure
 from lissom.viewing.colors import COLOR_LEVELS, QUANTITIES, SERIES, rgb_bytes
 from lissom.viewing.controls import Slider
 from lissom.viewing.plots import inputs_by_unit
@@ -17,6 +19,7 @@ Post = Callable[[Callable[[], Any]], None]
 _OPEN_SLIDERS = 8  # largest number of sliders of a folder that is open at first
 _WINDOWS = {"2 s": 2.0, "5 s": 5.0, "10 s": 10.0, "30 s": 30.0, "all": np.inf}
 _EMPTY = np.zeros(2)
+_NO_STATE, _NOWHERE = "as it is", "nothing"
 _TIME = {
     "pose": "The sliders under **Shape** say where the robot is.",
     "equilibrium": "The robot is at rest under the inputs. Pull it with the mouse.",
@@ -52,6 +55,8 @@ class Panel:
             self.plots = PlotPanels(gui, session)
         with tabs.add_tab("Look"):
             self._add_look()
+        with tabs.add_tab("Measure"):
+            self._add_measure()
         with tabs.add_tab("Save"):
             self._add_save()
         self._mode_changed()
@@ -68,6 +73,7 @@ class Panel:
             handle.min, handle.max, handle.step = float(one.low), float(one.high), one.step
         self._widen()
         self.grid_note.content = self._grid_text()
+        self.strobes.value = 0
         self._mode_changed()
         return True
 
@@ -121,6 +127,9 @@ class Panel:
         if not coordinates:
             self.gui.add_markdown("This robot has no coordinates.")
         self._click("Take the shape as the start", self.keep_start, "Reset comes back to it")
+        if self.session.model.description.states:
+            states = self.gui.add_dropdown("state", (_NO_STATE, *self.session.model.description.states))
+            self._on(states, self.take_state)
         for group in dict.fromkeys(one.group for one in coordinates):
             own = [one for one in coordinates if one.group == group]
             with self.gui.add_folder(group, expand_by_default=len(coordinates) <= 4 * _OPEN_SLIDERS):
@@ -156,7 +165,60 @@ class Panel:
             lambda: self.stage.paint(self.stage.painted),
             "start the scale of colours at the values of now",
         )
+        self._add_cut()
+        self.strobes = gui.add_slider("strobes", 0, 12, 1, 0, hint="earlier shapes of the recorded motion")
+        self._on(self.strobes, self.show_strobes)
         self.grid_note = gui.add_markdown(self._grid_text())
+
+    def _add_cut(self) -> None:
+        """A plane that opens the bodies."""
+        cut = self.stage.cut
+        known = next((name for name, one in CUTS.items() if cut is not None and one == (cut.axis, cut.sign)), "nothing")
+        self.cut = self.gui.add_dropdown("cut away", tuple(CUTS), initial_value=known)
+        self.cut_at = self.gui.add_slider("cut at", 0.0, 1.0, 0.01, 0.5, hint="from one side of the robot to the other")
+        for handle in (self.cut, self.cut_at):
+            self._on(handle, lambda _: self.cut_open(self.cut.value, float(self.cut_at.value)))
+
+    def cut_open(self, name: str, part: float) -> None:
+        """Cut the bodies open: one of CUTS, and the place of the plane from 0 to 1 of the robot as it stands."""
+        axis, sign = CUTS[name]
+        low, high = self.stage.box(self.session.q)
+        at = float(low[axis] + part * (high - low)[axis])
+        self.stage.cut_open(Cut(axis, sign, at) if sign else None)
+
+    def show_strobes(self, count: int) -> None:
+        """Show earlier shapes of the recorded motion."""
+        record = self.session.record
+        self.stage.show_strobes(record.trajectory() if len(record) > 1 else None, int(count))
+
+    def _add_measure(self) -> None:
+        """Two places, and what lies between them."""
+        places, measure = self.stage.places, self.stage.measure
+        rows = []
+        for label, name, s in (("from", WORLD, 1.0), ("to", _NOWHERE, 1.0)) if measure is None else (
+            ("from", measure.a, measure.s_a), ("to", measure.b, measure.s_b)
+        ):  # fmt: skip
+            which = self.gui.add_dropdown(label, (_NOWHERE, *places), initial_value=name)
+            rows.append((which, self.gui.add_slider(f"s {label}", 0.0, 1.0, 0.01, s, hint="abscissa, on rods")))
+
+        def chosen(_: Any) -> None:
+            (a, s_a), (b, s_b) = ((which.value, float(s.value)) for which, s in rows)
+            self.stage.measure = None if _NOWHERE in (a, b) else Measure(a, b, s_a, s_b)
+
+        for which, s in rows:
+            self._on(which, chosen)
+            self._on(s, chosen)
+        self.measured = self.gui.add_markdown("")
+
+    def take_state(self, name: str) -> None:
+        """Take a named state of the robot: its shape, and its inputs."""
+        if name != _NO_STATE:
+            q, _, u = self.session.model.state(name)
+            if self.session.mode == "replay":
+                self.set_mode("pose")
+            self.session.set_shape(q)
+            self.session.set_inputs(u)
+            self.show_values()
 
     def _grid_text(self) -> str:
         cell = self.stage.cell
@@ -165,7 +227,8 @@ class Panel:
     def _add_save(self) -> None:
         hints = {"html": ("Web page (.html)", "the recorded motion, for any browser, in one file"),
                  "mp4": ("Video (.mp4)", "the recorded motion in this view"),
-                 "glb": ("Shape (.glb)", "the shape in view, as glTF"),
+                 "glb": ("Scene (.glb)", "the shape in view as glTF, with the recorded motion as an animation"),
+                 "png": ("Picture (.png)", "what this view shows now"),
                  "npz": ("Motion (.npz)", "the recorded motion, as a trajectory file")}  # fmt: skip
         self.gui.add_markdown("Save the shape in view or the recorded motion:")
         for kind, (label, hint) in hints.items():
@@ -256,6 +319,9 @@ class Panel:
         self.stable.visible = session.mode == "equilibrium" and not session.is_good
         self.plots.refresh()
         self._show_legend()
+        text = measured_text(self.stage.measure, session.model, session.q)
+        if self.measured.content != text:
+            self.measured.content = text
 
     def _show_time(self) -> None:
         low, high = self.session.record.span
@@ -270,14 +336,28 @@ class Panel:
         if scale is None:
             return
         colors = ", ".join(f"rgb({r},{g},{b})" for r, g, b in rgb_bytes(np.linspace(0.0, 1.0, COLOR_LEVELS)).tolist())
-        low, high = scale.ends
+        (low, high), (label, factor) = scale.ends, scale.label
         style = "height:0.9em;border-radius:3px;"
-        text = (f'<div style="padding:0 1em;font-size:0.8em">{scale.quantity} [{scale.unit}]'
+        ticks = "".join(f"<span>{factor * value:.3g}</span>" for value in np.linspace(low, high, 5).tolist())
+        text = (f'<div style="padding:0 1em;font-size:0.8em">{label}'
                 f'<div style="{style}background:linear-gradient(90deg,{colors})"></div>'
-                f'<div style="display:flex;justify-content:space-between"><span>{low:.3g}</span>'
-                f"<span>{high:.3g}</span></div></div>")  # fmt: skip
+                f'<div style="display:flex;justify-content:space-between">{ticks}</div></div>')  # fmt: skip
         if self.legend.content != text:
             self.legend.content = text
+
+
+def measured_text(measure: Measure | None, model: Model, q: np.ndarray) -> str:
+    """The distance and the angles between two places, in words."""
+    if measure is None:
+        return "Choose two places; rods have them anywhere along s."
+    distance, away, between, turn = measure.values(model, q)
+    along = ", ".join(f"{name} {1e3 * x:.2f}" for name, x in zip("xyz", away))
+    lines = (
+        f"distance **{1e3 * distance:.2f} mm** ({along})",
+        f"angle between the x axes, which are tangents of rods: **{np.degrees(between):.2f}°**",
+        f"turn from one frame to the other: **{np.degrees(turn):.2f}°**",
+    )
+    return "<br/>".join(lines)
 
 
 def _by_group(sliders: list[Slider]) -> list[Slider]:
@@ -288,8 +368,9 @@ def _by_group(sliders: list[Slider]) -> list[Slider]:
 
 def _controls(session: Session) -> tuple[Any, ...]:
     """What the controls of a session depend on, but for ranges."""
+    model = session.model
     names = [(one.name, one.unit, one.group, one.part) for one in (*session.coordinates, *session.inputs)]
-    return names, session.modes, [*session.model.frames, *session.model.links.names]
+    return names, session.modes, [*model.frames, *model.links.names], list(model.description.states)
 
 
 @final
@@ -336,7 +417,7 @@ class PlotPanels:
         frames = list(self.frames)
         names = tuple(which.value for which, _ in frames)
         here = (len(record), session.t, names, self.window.value, session.mode)
-        if not self.is_live.value or not len(record) or here == self._last:
+        if not self.is_live.value or len(record) < 2 or here == self._last:
             return
         self._last = here
         end = session.t if session.mode in ("simulate", "replay") else record.span[1]

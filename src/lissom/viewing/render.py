@@ -39,7 +39,7 @@ from lissom.viewing.canvas import (
     nice_number,
     shadow,
 )
-from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, rgb, shape_values
+from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, readable, rgb, shape_values
 from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
 from lissom.viewing.mounts import hangs, mounts, unseen
 from lissom.viewing.picture import Picture
@@ -91,8 +91,8 @@ def render(
         links: names of the links to draw; None draws all of them.
         trail: a curve to draw, shape (m, 3) [m], a list of curves, or the name of a link or frame whose path is drawn.
         paint: quantity that the colours of rods show: "torsion", "bending_y", "bending_z", "elongation", "shear_y",
-            "shear_z", "curvature" (the magnitude of both bendings) or "strain" (of the fibres along the rod, at its
-            surface).
+            "shear_z", "curvature" (the magnitude of both bendings), or "strain" or "stress" (of the fibres along the
+            rod, at its surface; stress is the elastic one, of rods with a material).
         values: one number for each configuration, shape (n,), which the colours of soft bodies show.
         value_label: label of the colour scale of `values`, with their unit.
         title: text in the upper left corner.
@@ -248,7 +248,9 @@ class Scene:
         labels.scale_bar()
         labels.directions(self.model.gravity)
         if self.paint.paint is not None:
-            labels.color_bar(*self.paint.span, f"{self.paint.paint} [{QUANTITIES[self.paint.paint]}]")
+            low, high = self.paint.span
+            factor, unit = readable(max(abs(low), abs(high)), QUANTITIES[self.paint.paint])
+            labels.color_bar(factor * low, factor * high, f"{self.paint.paint} [{unit}]")
         elif self._values is not None and np.ptp(self._values) > 0.0:
             labels.color_bar(float(np.min(self._values)), float(np.max(self._values)), value_label)
         if self._marked is not None:

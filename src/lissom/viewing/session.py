@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -176,9 +177,10 @@ class Session:
         self.history = History(model)
         self.motion = None if motion is None else _history(model, motion)
         self.solving = 0.0  # computing time of the last update [s]
+        self._lock = RLock()  # held while the state advances
         self._pulled_model: Model | None = None
         self._grip = self._first_grip() if before is None else before._grip
-        self._pulled_before = None if before is None else before._pulled_model
+        self._pulled_before, self._may_overwrite = (None, False) if before is None else before._hand_over()
         self._stepper: Stepper | None = None
         self._pending, self._is_due = 0.0, True
         if motion is not None:
@@ -277,6 +279,7 @@ class Session:
         if grip is None or self.mode not in ("equilibrium", "simulate"):
             return
         self._grip, self._pulled_model, self._pulled_before, self._stepper = grip, None, None, None
+        self._may_overwrite = False
         model = self.pulled_model
         self.spring = MouseSpring(model, grip, self.q, self.u, self.t, np.asarray(point, dtype=np.float64))
         self.spring.target = self.spring.position(self.q)
@@ -293,9 +296,24 @@ class Session:
     @property
     def pulled_model(self) -> Model:
         """The robot with a force input at the last grip; models of all grips use the same kernels."""
-        if self._pulled_model is None:
-            self._pulled_model = with_pull_input(self.model, self._grip, self._pulled_before)
-        return self._pulled_model
+        with self._lock:
+            if self._pulled_model is None:
+                self._pulled_model = with_pull_input(
+                    self.model, self._grip, self._pulled_before, overwrite=self._may_overwrite
+                )
+                self._pulled_before, self._may_overwrite = self._pulled_model, False
+            return self._pulled_model
+
+    def _hand_over(self) -> tuple[Model | None, bool]:
+        """The pulled model for a session of this robot with other values, and whether that session may overwrite it.
+        This session then makes another one if it needs it; a session that moves or is pulled keeps its own."""
+        with self._lock:
+            found, is_free = self._pulled_model, self.spring is None and self._stepper is None
+            if found is None:
+                return self._pulled_before, False
+            if is_free:
+                self._pulled_model = None
+            return found, is_free
 
     def _first_grip(self) -> Grip | None:
         """Grip on the last link, so that its kernels are compiled before the mouse first drags the robot."""
@@ -312,7 +330,7 @@ class Session:
     def update(self, elapsed: float) -> bool:
         """Advance the state by the time `elapsed` [s]; returns whether anything changed."""
         began = time.perf_counter()
-        with warnings.catch_warnings():
+        with self._lock, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `note` shows their content
             changed = getattr(self, f"_update_{self.mode}")(elapsed)
         if changed:
@@ -334,6 +352,10 @@ class Session:
     def settle(self, *, stable: bool) -> None:
         """Find the equilibrium next to the current state. With `stable` the search goes on from an unstable equilibrium
         to a stable one."""
+        with self._lock:
+            self._settle(stable)
+
+    def _settle(self, stable: bool) -> None:
         try:
             for _ in range(1 if self.spring is None else _PULLED_SOLVES):
                 force = None if self.spring is None else self.spring.static_force(self.q, self.u, 0.0)

@@ -15,6 +15,7 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.dynamics.start import start_configuration
 from lissom.model.model import Model
 from lissom.simulation.trajectory import Trajectory
+from lissom.viewing.aids import WORLD, Aids, Cut, Measure
 from lissom.viewing.canvas import nice_number
 from lissom.viewing.colors import COLOR_LEVELS, PALETTE, ColorScale, facets_by_level, rgb_bytes, state_values
 from lissom.viewing.controls import MouseSpring, robot_size
@@ -28,9 +29,11 @@ _INSIDE = ("tendon", "chamber")  # kinds of lines inside bodies
 _LONGEST, _HEAD = 0.35, 0.05  # sizes of an arrow and of its head, relative to the size of the robot
 _AWAY = (0.9, -1.85, 0.65)  # from the robot to the camera, relative to its size
 _SOLID, _TRANSLUCENT, _GHOST = 1.0, 0.45, 0.3
+_NOTHING = np.array([[0, 1, 2]])  # a triangle without area
 _SMALLEST = 1e-9  # forces below this fraction of the largest one are not drawn
 LOAD, CONTACT, PULL, INPUT = (209, 96, 61), (47, 109, 179), (138, 95, 176), (63, 155, 108)
-SHOWN = ("tendons", "frames", "forces", "surroundings", "grid", "shadows")  # parts that can be hidden
+SHOWN = ("tendons", "frames", "forces", "surroundings", "axes", "grid", "shadows")  # parts that can be hidden
+_STROBE = (122, 130, 146)  # colour of earlier shapes
 
 
 @final
@@ -46,6 +49,8 @@ class Stage:
         self.geometry = robot_geometry(model)
         self.size = robot_size(model, q)
         self.painted, self.scale = "", None
+        self.cut: Cut | None = None
+        self.measure: Measure | None = None
         self.newtons, self.newton_metres = 0.0, 0.0  # largest force and moment so far
         self.hidden: set[str] = set()
         points = self.geometry.points(q)
@@ -66,11 +71,15 @@ class Stage:
             "/forces", np.zeros((1, 2, 3)), np.zeros((1, 3), np.uint8), visible=False,
             shaft_radius=0.008 * self.size, head_radius=0.02 * self.size, head_length=_HEAD * self.size,
         )  # fmt: skip
+        self.aids = Aids(self.scene, self.size, low)
         self.camera(server)
 
     def renewed(self, model: Model) -> Stage:
         """Stage of another robot in the scene, from which this one has been removed, with the same looks."""
         new = Stage(self.server, model, start_configuration(model))
+        new.cut = self.cut
+        if self.measure is not None and {self.measure.a, self.measure.b} <= {*new.places}:
+            new.measure = self.measure
         if self.painted:
             new.paint(self.painted)
         if self.opacity != self.own_opacity:
@@ -79,8 +88,18 @@ class Stage:
             new.hide(self.hidden)
         return new
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Names of the places between which one may measure."""
+        return tuple(dict.fromkeys([WORLD, *self.model.frames, *reversed(self.model.links.names)]))
+
+    def cut_open(self, cut: Cut | None) -> None:
+        """Draw the bodies without what lies beyond a plane; None: whole."""
+        self.cut = cut
+
     def _add_lines(self) -> None:
         self.ghosts: list[Ghost] = []
+        self.strobes: list[Ghost] = []
         self.lines: list[tuple[Any, Any]] = []
         tendons = [line.name for line in self.geometry.of("tendon")]
         for k, line in enumerate(self.geometry.lines):
@@ -123,30 +142,50 @@ class Stage:
             self.water = self.scene.add_mesh_simple("/water", corners, np.array([[0, 1, 2], [0, 2, 3]]), color=_WATER,
                                                     opacity=0.25, side="double", cast_shadow=False)  # fmt: skip
 
-    def view_from(self, away: Sequence[float] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest coordinates of the robot at a configuration [m]."""
+        points = self.geometry.points(q)
+        return (points.min(axis=0), points.max(axis=0)) if len(points) else (self.low, self.high)
+
+    def view_from(
+        self, away: Sequence[float] | None = None, q: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The point at which a camera looks and its position, so that the whole robot is visible beside the panel, at
-        its left. `away` is the direction of the camera; None is the usual one."""
+        its left.
+
+        Args:
+            away: direction of the camera; None is the usual one. q: configuration that is seen; None is that of the
+                start, with some room below, where soft robots hang.
+        """
         toward = np.array(_AWAY if away is None else away, dtype=np.float64)
         toward *= float(np.linalg.norm(_AWAY) / np.linalg.norm(toward))
         toward += np.array([0.0, -1e-3, 0.0]) if not toward[:2].any() else 0.0  # the camera's up is z
         right = np.cross(-toward, [0.0, 0.0, 1.0])
-        middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
-        middle[2] -= 0.12 * self.size * float(np.sign(-self.model.gravity[2]))  # soft robots hang
-        return middle, middle + self.size * toward
+        low, high = (self.low, self.high) if q is None else self.box(q)
+        wide = max(float((high - low).max()), 0.85 * float(np.linalg.norm(high - low)))
+        size = self.size if q is None else max(wide, 0.5 * self.size)
+        middle = 0.5 * (low + high) + 0.3 * size * right / np.linalg.norm(right)
+        if q is None:
+            middle[2] -= 0.12 * size * float(np.sign(-self.model.gravity[2]))
+        return middle, middle + size * toward
 
-    def look(self, server: Any, away: Sequence[float] | None = None) -> None:
-        """Move the cameras of all browsers, see `view_from`."""
-        at, position = self.view_from(away)
-        self.camera(server)
+    def look(
+        self, server: Any, away: Sequence[float] | None = None, q: np.ndarray | None = None, keep: bool = False
+    ) -> None:
+        """Move the cameras of all browsers, see `view_from`. With `keep` they keep their directions."""
+        at, position = self.view_from(away, q)
+        self.camera(server, q)
         for client in server.get_clients().values():
+            if keep and len(direction := _direction(client.camera)):
+                at, position = self.view_from(direction, q)
             with client.atomic():
                 client.camera.position, client.camera.look_at = tuple(position), tuple(at)
                 client.camera.up_direction = (0.0, 0.0, 1.0)
                 client.camera.near, client.camera.far = 0.01 * self.size, 100.0 * self.size
 
-    def camera(self, server: Any) -> None:
+    def camera(self, server: Any, q: np.ndarray | None = None) -> None:
         """Set the initial camera."""
-        at, position = self.view_from()
+        at, position = self.view_from(None, q)
         server.initial_camera.look_at, server.initial_camera.position = tuple(at), tuple(position)
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), 0.7
         server.initial_camera.near = 0.01 * self.size
@@ -166,6 +205,7 @@ class Stage:
         """Hide these parts of SHOWN, and show the others."""
         self.hidden = set(names)
         self.grid.visible = "grid" not in names
+        self.aids.show_axes("axes" not in names)
         for surface in self.shapes:
             surface.handle.visible = "surroundings" not in names
         if self.water is not None:
@@ -192,12 +232,12 @@ class Stage:
             values = state_values(self.geometry, self.painted, q, v, u, t)
             self.scale.include(values)
         for surface in self.bodies:
-            surface.show(points, g)
+            surface.show(points, g, self.cut)
         self._show_levels(points, values)
         if len(self.around.meshes):
             there = self.around.points(q)
             for surface in self.shapes:
-                surface.show(there, g)
+                surface.show(there, g, None)
         for line, handle in self.lines:
             row = points[line.rows]
             handle.points = np.stack([row[:-1], row[1:]], axis=1).astype(np.float32)
@@ -208,6 +248,17 @@ class Stage:
             if handle.visible:
                 handle.position, handle.wxyz = poses[name][:3, 3], quaternion(poses[name][:3, :3])
         self._show_forces(q, v, u, t, spring)
+        self.aids.show_measure(self.measure, self.model, q)
+
+    def show_strobes(self, motion: Trajectory | None, count: int) -> None:
+        """Show shapes of a motion at equal times, from its start to its end, pale; with 0 none."""
+        for strobe in self.strobes:
+            strobe.remove()
+        self.strobes = []
+        if motion is not None and count and len(motion.t) > 1:
+            for k, t in enumerate(np.linspace(motion.t[0], motion.t[-1], count)):
+                self.strobes.append(Ghost(self.scene, f"strobe {k}", self.model, motion, _STROBE))
+                self.strobes[-1].show(float(t))
 
     def show_ghosts(self, motions: Sequence[tuple[str, Model, Trajectory]], t: float) -> None:
         """Show other robots or motions as pale shapes, each in one colour. They move with the time of this one."""
@@ -231,12 +282,13 @@ class Stage:
             self.levels = [self.scene.add_mesh_simple(f"/painted/{k}", np.zeros((3, 3)), np.array([[0, 1, 2]]),
                            color=tuple(color.tolist()), side="double", visible=False)
                            for k, color in enumerate(rgb_bytes(np.linspace(0.0, 1.0, COLOR_LEVELS)))]  # fmt: skip
-        quads = [s.mesh.quads + s.mesh.rows.start for s, p in zip(self.bodies, has) if p]
-        if not quads:
+        found = [s.mesh.quads + s.mesh.rows.start for s, p in zip(self.bodies, has) if p]
+        if not found:
             return
-        for handle, (vertices, faces) in zip(
-            self.levels, facets_by_level(np.concatenate(quads), points, values, self.scale)
-        ):
+        quads = np.concatenate(found)
+        if self.cut is not None:
+            quads = quads[self.cut.keeps(points[quads].mean(axis=1))]
+        for handle, (vertices, faces) in zip(self.levels, facets_by_level(quads, points, values, self.scale)):
             handle.visible = len(faces) > 0
             if len(faces):
                 handle.vertices, handle.faces = vertices.astype(np.float32), faces.astype(np.uint32)
@@ -252,6 +304,7 @@ class Stage:
         turns, own = found.arrows(_LONGEST * self.size / self.newton_metres if self.newton_metres else 0.0)
         lines = np.concatenate([lines, turns, second_heads(turns, _HEAD * self.size)])
         colors = np.concatenate([colors, own, own])
+        self.aids.show_pull(None if spring is None else spring.target, 0.0 if spring is None else spring.newtons)
         if spring is not None:
             pull = Forces()
             pull.add(spring.position(q), spring.target - spring.position(q), PULL)
@@ -271,17 +324,30 @@ class _Surface:
         vertices = geometry.local[mesh.rows]
         if self.node is None:
             vertices = geometry.points(geometry.model.neutral())[mesh.rows]
+        self._whole, self._is_cut = vertices, False
         self.handle = scene.add_mesh_simple(
             name, vertices, mesh.triangles, color=COLORS[mesh.kind], side="double",
             opacity=None if opacity >= 1.0 else opacity, cast_shadow=mesh.kind not in ("plane", "shape"),
         )  # fmt: skip
 
-    def show(self, points: np.ndarray, g: np.ndarray) -> None:
-        """Move it to points (P, 3) of its geometry and poses of nodes (n, 4, 4)."""
+    def show(self, points: np.ndarray, g: np.ndarray, cut: Cut | None) -> None:
+        """Move it to points (P, 3) of its geometry and poses of nodes (n, 4, 4), and cut it open."""
+        if cut is not None:
+            vertices, triangles = cut.applied(points[self.mesh.rows], self.mesh.triangles)
+            self.handle.position, self.handle.wxyz = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+            self._set(vertices if len(vertices) else np.zeros((3, 3)), triangles if len(vertices) else _NOTHING)
+            self._is_cut = True
+            return
+        if self._is_cut:
+            self._set(self._whole, self.mesh.triangles)
+            self._is_cut = False
         if self.node is None:
             self.handle.vertices = points[self.mesh.rows].astype(np.float32)
         elif self.node < len(g):
             self.handle.position, self.handle.wxyz = g[self.node][:3, 3], quaternion(g[self.node][:3, :3])
+
+    def _set(self, vertices: np.ndarray, triangles: np.ndarray) -> None:
+        self.handle.vertices, self.handle.faces = vertices.astype(np.float32), triangles.astype(np.uint32)
 
     def on_pull(self, react: Callable[[str, str | None, Any], Any] | None) -> None:
         """See Stage."""
@@ -301,6 +367,15 @@ def _only_node(geometry: Geometry, mesh: Mesh) -> int | None:
     frames = np.unique(geometry.frame[mesh.rows])
     moves = any(rows.start <= mesh.rows.start < rows.stop for rows, _, _ in geometry.moving)
     return int(frames[0]) if len(frames) == 1 and frames[0] <= geometry.model.n_nodes and not moves else None
+
+
+def _direction(camera: Any) -> list[float]:
+    """Direction from which a browser looks; empty if it has not told its camera yet."""
+    try:
+        found = np.asarray(camera.position) - np.asarray(camera.look_at)
+    except (AttributeError, AssertionError):
+        return []
+    return found.tolist() if np.isfinite(found).all() and found.any() else []
 
 
 def quaternion(R: np.ndarray) -> tuple[float, float, float, float]:

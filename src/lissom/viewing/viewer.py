@@ -1,4 +1,4 @@
-"""Interactive viewer: a robot in the browser, served by viser from a thread, and the files that the viewer writes.
+"""Interactive viewer: a robot in the browser, served by viser from a thread.
 
 Only pages that the viewer has served itself, under a name of this machine, may connect. A browser lets any page open a
 websocket to any address, this machine included; `Origin` names the page. A page can also let its own name resolve to
@@ -13,7 +13,6 @@ import logging
 import queue
 import socket
 import sys
-import tempfile
 import threading
 import time
 import webbrowser
@@ -30,27 +29,24 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.model.model import Model
-from lissom.portable import optional, write_whole
+from lissom.portable import write_whole
 from lissom.robot import checks
 from lissom.simulation.trajectory import Trajectory
-from lissom.viewing.colors import PALETTE, rgb_bytes, state_values
 from lissom.viewing.panel import Panel
-from lissom.viewing.render import tube, write_mp4
+from lissom.viewing.scene_files import scene_file
 from lissom.viewing.session import Session
-from lissom.viewing.stage import COLORS, Stage
+from lissom.viewing.stage import Stage
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 LOOPBACK, PORT = "127.0.0.1", 8080
 _TICK = 1.0 / 60.0  # time between two pictures [s]
+_ALIVE = 0.2  # time between two looks whether the viewer still runs [s]
 _REFRESH = 0.15  # time between two updates of the panel [s]
 _COUNTED = 120  # number of updates whose median is shown
 _UNNOTICED = 0.1  # lag of a browser up to which pictures are not delayed [s]
 _PATIENCE, _PAUSE = 10.0, 0.3  # longest wait for a browser, and time between two measurements of its lag [s]
-_FPS = 25  # of pages and films
-_LONGEST = 120.0  # of a page or film: its last part is taken [s]
-_WIDEST, _HIGHEST = 1920, 1080  # of a film
 
 
 def view(
@@ -142,7 +138,7 @@ class Viewer:
         self.url = f"http://{_shown_host(host)}:{self.server.get_port()}"
         self._jobs: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
         self._spent: deque[float] = deque(maxlen=_COUNTED)
-        self._ends = threading.Event()
+        self._ends, self._has_jobs = threading.Event(), threading.Event()
         self.stage = Stage(self.server, model, self.session.q)
         self.server.gui.set_panel_label(model.name)
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")
@@ -224,6 +220,7 @@ class Viewer:
                 self.session, self.stage = session, self.stage.renewed(session.model)
                 if not self.panel.follow(session, self.stage):
                     self.server.gui.reset()
+                    _forget_removed(self.server)
                     self.server.gui.set_panel_label(session.model.name)
                     self.panel = Panel(self.server, session, self.stage, self.post, self._save)
                 self._draw()
@@ -269,6 +266,7 @@ class Viewer:
     def post(self, job: Callable[[], Any]) -> None:
         """Call a function between two pictures, without waiting for it."""
         self._jobs.put(job)
+        self._has_jobs.set()
 
     def do(self, job: Callable[[], Any]) -> Any:
         """Call a function between two pictures and return its result. Once the viewer is stopped this raises a
@@ -284,17 +282,19 @@ class Viewer:
                 done.put((None, error))
 
         self.post(run)
-        while done.empty():
-            self._ends.wait(0.001)
+        while True:
+            with contextlib.suppress(queue.Empty):
+                value, error = done.get(timeout=_ALIVE)
+                break
             if not self._thread.is_alive() and done.empty():
                 raise ModelError("viewer: has been stopped")
-        value, error = done.get()
         if error is not None:
             raise error
         return value
 
     def save(self, path: str | Path) -> Path:
-        """Write the current shape (.glb) or the history (.html, .npz; .mp4 needs an open browser) to a file."""
+        """Write a file: the scene with its history as an animation (.glb), the history (.html, .npz; .mp4 needs an open
+        browser), or what the browser shows (.png)."""
         path = Path(path)
         content = self.do(lambda: self._content(path.suffix.lstrip(".")))
         write_whole(path, lambda file: file.write(content))
@@ -308,6 +308,7 @@ class Viewer:
     def stop(self) -> None:
         """Stop the viewer."""
         self._ends.set()
+        self._has_jobs.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=5.0)
         with contextlib.redirect_stdout(io.StringIO()):
@@ -327,7 +328,8 @@ class Viewer:
             except Exception as error:  # the viewer stays alive and shows the error
                 logging.getLogger("lissom").exception("viewer")
                 self.session.is_good, self.session.note = False, f"{type(error).__name__}: {error}"
-            time.sleep(max(_TICK - (time.perf_counter() - now), 0.001))
+            self._has_jobs.wait(max(_TICK - (time.perf_counter() - now), 0.001))  # jobs do not wait for the picture
+            self._has_jobs.clear()
 
     def _work(self) -> None:
         """Run the posted functions."""
@@ -378,11 +380,8 @@ class Viewer:
         self.panel.progress.content = f"{name}: {len(content) / 1e6:.2f} MB"
 
     def _content(self, kind: str) -> bytes:
-        makers = {"glb": gltf, "html": web_page, "npz": motion_file, "mp4": video}
-        if kind not in makers:
-            raise ModelError(f"file: must end in one of {sorted('.' + key for key in makers)} (got '.{kind}')")
         try:
-            return makers[kind](self.server, self.stage, self.session)
+            return scene_file(kind, self.server, self.stage, self.session)
         finally:
             self._is_stale = True
 
@@ -417,6 +416,14 @@ def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
         rule = "the viewer cannot check who connects to this version of viser: pip install 'viser==1.1.1'"
         raise ModelError(f"{rule} (got {viser.__version__})")
     return server
+
+
+def _forget_removed(server: Any) -> None:
+    """Drop the messages by which viser removed controls that all browsers have received. It keeps them until the next
+    browser connects, some 20 kB for each panel."""
+    forget = getattr(server, "_run_garbage_collector", None)
+    if forget is not None:
+        forget()
 
 
 @final
@@ -454,90 +461,6 @@ class BrowserLag:
         except RuntimeError:
             return 0.0
         return time.perf_counter() - began
-
-
-def gltf(server: Any, stage: Stage, session: Session) -> bytes:
-    """Current surfaces and tendons as binary glTF."""
-    trimesh = optional("trimesh", "a file of the scene needs trimesh", "viewer")
-    points, scene = stage.geometry.points(session.q), trimesh.Scene()
-    values = None
-    if stage.painted and stage.scale is not None:
-        values = state_values(stage.geometry, stage.painted, session.q, session.v, session.u, session.t)
-    there = stage.around.points(session.q)
-    for geometry, rows in ((stage.geometry, points), (stage.around, there)):
-        for k, mesh in enumerate(geometry.meshes):
-            made: Any = trimesh.Trimesh(rows[mesh.rows], mesh.triangles, process=False)
-            made.visual.vertex_colors = np.append(COLORS[mesh.kind], 255 if mesh.link else 120).astype(np.uint8)
-            own = None if values is None or geometry is not stage.geometry else values[mesh.rows]
-            if own is not None and stage.scale is not None and np.isfinite(own).any():
-                made.visual.vertex_colors = rgb_bytes(stage.scale.fractions(own))
-            scene.add_geometry(made, node_name=f"{k} {mesh.name}", geom_name=f"{k} {mesh.name}")
-    for k, line in enumerate(stage.geometry.of("tendon")):
-        facets = tube(points[line.rows], 0.004 * stage.size, PALETTE[k % len(PALETTE)])
-        made = trimesh.Trimesh(facets.vertices, facets.triangles, process=False)
-        made.visual.vertex_colors = np.round(255.0 * facets.colors).astype(np.uint8)
-        scene.add_geometry(made, node_name=line.name, geom_name=line.name)
-    content = scene.export(file_type="glb")
-    return bytes(content) if isinstance(content, bytes | bytearray) else str(content).encode()
-
-
-def _recorded(session: Session) -> Iterator[tuple[float, Any]]:
-    """Times, _FPS of them per second, and states of the history; the current state if the history is empty."""
-    record = session.record
-    if session.mode == "pose" or len(record) < 2:
-        yield 0.0, (session.q, session.v, session.u)
-        return
-    first, last = record.span
-    for t in np.arange(max(first, last - _LONGEST), last, session.speed / _FPS):
-        yield float(t), record.at(float(t))
-
-
-def web_page(server: Any, stage: Stage, session: Session) -> bytes:
-    """History as one self-contained web page."""
-    moments = list(_recorded(session))
-    t, (q, v, u) = moments[0]
-    stage.show(q, v, u, t, None)
-    serializer = server.get_scene_serializer()
-    for t, (q, v, u) in moments[1:]:
-        serializer.insert_sleep(1.0 / _FPS)
-        stage.show(q, v, u, t, None)
-    if len(moments) > 1:
-        serializer.insert_sleep(1.0 / _FPS)
-    return serializer.as_html().encode("utf-8")
-
-
-def video(server: Any, stage: Stage, session: Session) -> bytes:
-    """History as a film, seen from the camera of the first browser."""
-    clients = list(server.get_clients().values())
-    if not clients:
-        raise ModelError("film: needs a browser that looks on, whose pictures it is made of (got none)")
-    camera = clients[0].camera
-    wide, high = (
-        min(int(size), most) // 2 * 2 for size, most in ((camera.image_width, _WIDEST), (camera.image_height, _HIGHEST))
-    )
-
-    def pictures() -> Iterator[np.ndarray]:
-        for t, (q, v, u) in _recorded(session):
-            stage.show(q, v, u, t, None)
-            yield clients[0].get_render(high, wide, timeout=20.0)[:, :, :3]
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "film.mp4"
-        try:
-            write_mp4(path, pictures(), _FPS, (wide, high))
-        except TimeoutError:
-            raise ModelError("film: the browser returns no pictures; keep its window in front") from None
-        return path.read_bytes()
-
-
-def motion_file(server: Any, stage: Stage, session: Session) -> bytes:
-    """History as a trajectory file."""
-    if not len(session.record):
-        raise ModelError("motion: nothing is recorded yet; play a simulation first (got no states)")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "motion.npz"
-        session.record.trajectory().save(path)
-        return path.read_bytes()
 
 
 _PORTS = {"http": 80, "https": 443}
