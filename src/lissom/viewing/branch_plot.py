@@ -54,12 +54,12 @@ def plot_branch(
     Raises:
         ShapeError: the values have another shape, or a branch is one of another model. ModelError: no such link.
     """
-    own = [branch] if isinstance(branch, Branch) else list(branch)
+    nq, own = model.nq, [branch] if isinstance(branch, Branch) else list(branch)
     checks.require(bool(own) and all(isinstance(one, Branch) for one in own), "branch", "must be a Branch, or several",
                    branch)  # fmt: skip
     for one in own:
-        if one.q.ndim != 2 or one.q.shape[1] != model.nq:
-            raise ShapeError(f"branch: expected points of {model.nq} coordinates, got {one.q.shape}")
+        if one.q.ndim != 2 or one.q.shape[1] != nq:
+            raise ShapeError(f"branch: expected points of {nq} coordinates, got {one.q.shape}")
     checks.require(parameter in _AXES, "parameter", "must be 'factor' or 'time'", parameter)
     height, words = _tip(model, own, link) if values is None else (values, "value")
     figure = figure_class()(figsize=(7.0, 5.0), layout="constrained") if axes is None else axes.figure
