@@ -170,6 +170,7 @@ def test_functions_of_users_give_the_results_of_the_library(tmp_path):
     made = ls.export(model, tmp_path, ("forward_dynamics",), name="users")
     library = Library(compiled(made.folder, COMPILERS[0], "-O0"), "users", model)
     assert sum(path.startswith("functions/") for path in made.files) >= 8
+    assert "*.cpp kernels/*.cpp functions/*.cpp -o libusers.so" in (made.folder / "README.md").read_text("utf-8")
     pairs = [evaluated(model, "forward_dynamics", state | {"t": 0.7}) for state in states_of(model, 4)]
 
     def run(given):
@@ -184,10 +185,28 @@ def test_functions_of_users_give_the_results_of_the_library(tmp_path):
             assert np.abs(run(without) - wanted).max() > 1e-3 * np.abs(wanted).max()  # the inputs act
 
 
+@needs_compiler
+def test_finite_elements_under_pressure_give_the_results_of_the_library(tmp_path):
+    """A finger of finite elements in some modes, of a nonlinear law, with tendons, chambers and a pressure: states that
+    turn it inside out are not among the recorded ones, and its native code is in the folder."""
+    from bodies.test_linear_pulls import finger
+
+    model = finger(4).build()
+    made = ls.export(model, tmp_path, ("inverse_dynamics", "inverse_dynamics_derivatives"), name="pneu")
+    library = Library(compiled(made.folder, COMPILERS[0], "-O0"), "pneu", model)
+    w = library.make()
+    for state in states_of(model):
+        for function in made.functions:
+            given, wanted = evaluated(model, function, state)
+            found = library.evaluate(w, function, given)
+            assert np.isfinite(wanted).all() and np.abs(found - wanted).max() <= 1e-12 * np.abs(wanted).max()
+
+
 def test_sources_are_of_the_robot_alone(exported):
     """No path of this machine is in the sources, Warp's licence stands beside its headers, and there is nothing to
     download or to import."""
     assert {"finger.h", "finger.cpp", "CMakeLists.txt", "README.md", "warp/LICENSE"} <= set(exported.files)
+    assert "*.cpp kernels/*.cpp -o libfinger.so" in (exported.folder / "README.md").read_text(encoding="utf-8")
     for path in exported.files:
         text = (exported.folder / path).read_text(encoding="utf-8")
         assert not re.search(r"const (block|quad)&", text), f"{path}: Clang takes these vectors for aligned ones"

@@ -124,7 +124,8 @@ def write_sources(
         program.add(launch, w)
     files = _files(model, program, chosen, prefix, varies, adjustment)
     if with_test:
-        files |= _test_files(model, chosen, prefix)
+        folders = "kernels/*.cpp functions/*.cpp" if program.functions else "kernels/*.cpp"
+        files |= _test_files(model, chosen, prefix, folders)
     folder = Path(out)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -292,13 +293,15 @@ def _files(
     return texts
 
 
-def _test_files(model: Model, functions: tuple[str, ...], name: str) -> dict[str, str]:
-    """A test with results of the library, what builds it, and the description of the folder; by path."""
+def _test_files(model: Model, functions: tuple[str, ...], name: str, folders: str) -> dict[str, str]:
+    """A test with results of the library, what builds it, and the description of the folder with its `folders` of
+    sources; by path."""
     texts: dict[str, str] = {}
     texts["recorded.h"], known = recorded(model, functions, name)
     shown = {"CMakeLists.txt": functions, "README.md": functions, "test.c": known}
     for file, parts in shown.items():
-        texts[file] = sources.prefixed(_filled(sources.native(file), model, parts, name), name)
+        text = sources.native(file).replace("@FOLDERS@", folders)
+        texts[file] = sources.prefixed(_filled(text, model, parts, name), name)
     return texts
 
 

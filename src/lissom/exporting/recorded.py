@@ -25,6 +25,7 @@ from lissom.dynamics.start import start_configuration
 from lissom.errors import ConvergenceError, ModelError
 from lissom.exporting.functions import FUNCTIONS, frame_names
 from lissom.model.model import Model
+from lissom.model.plausibility import is_folded
 from lissom.statics.equilibrium import solve_statics
 from lissom.stepping.stepper import Stepper
 
@@ -59,11 +60,12 @@ EVALUATE: dict[str, Callable[..., Any]] = {
 
 
 def states_of(model: Model, count: int = _STATES) -> list[dict[str, Any]]:
-    """States near the start: t [s], q, v, a and u."""
-    rng, found = np.random.default_rng(0), []
+    """States near the start: t [s], q, v, a and u. No deformable body is turned inside out."""
+    rng, found, start = np.random.default_rng(0), [], start_configuration(model)
     for k in range(count):
         moves = _SIZE * model.dofs.scale * rng.normal(size=(3, model.nv))
-        q = integrate(model, start_configuration(model), moves[0])
+        while is_folded(model, q := integrate(model, start, moves[0])):
+            moves *= 0.5
         found.append({"t": 0.1 * k, "q": q, "v": moves[1], "a": moves[2], "u": rng.uniform(0.0, 1.0, size=model.nu)})
     return found
 
