@@ -188,11 +188,11 @@ def test_a_wrench_on_what_cannot_move():
 
 
 def test_inputs_are_drawn_by_their_units():
-    """plot_trajectory gives moments, forces and mixed wrenches panels of their own."""
+    """plot_trajectory gives moments, forces and mixed wrenches that change panels of their own."""
     robot = drone()
     robot.add_wrench_input("six", "hull")
     robot.add_wrench_input("screw", "hull", directions=(1, 0, 0, 1, 0, 0))
     model = robot.build()
-    motion = ls.simulate(model, 0.01, u=np.full(7, 0.1))
+    motion = ls.simulate(model, 0.01, u=lambda t: np.full(7, 0.1 + t))
     panels = [panel.get_ylabel() for panel in ls.plot_trajectory(model, motion).axes]
     assert panels == ["hull [m]", "moment [N·m]", "force [N]", "input"]

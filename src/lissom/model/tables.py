@@ -54,7 +54,7 @@ def _groups() -> dict[str, type]:
 _GROUPS = _groups()
 _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _GROUPS.items()}
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
-NODE_ROW = NodeRow.numpy_dtype()
+NODE_ROW = np.dtype(NodeRow.numpy_dtype())  # made once: NumPy parses text for it, which threads may disturb
 TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
 Tables = by_reference(TablesStruct)
 _WRITTEN = "contacts.anchor"  # the only array that steps write; each model needs its own
