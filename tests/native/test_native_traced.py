@@ -6,7 +6,7 @@ import warp as wp
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
-from lissom.forces import custom_actuators, traced_forces
+from lissom.forces import custom_actuators, fluid, point_elasticity, springs, traced_forces
 from lissom.forces.terms import TERMS, tables_with_terms
 from lissom.launch.buffers import scratch_memory
 from lissom.launch.compiling import wait_for_native_functions
@@ -72,6 +72,24 @@ def driven_rows(
     traced_forces.call_force(t, s, place, 1, 2, 1, wp.float64(0.3), R[0], p[0], eta[0])
     for k in range(12):
         by_input[0, k] = s.channel.row[1, 2 + k]
+
+
+@wp.kernel
+def law_of_second_spring(t: TablesStruct, place: int, found: wp.array(dtype=vec3)):
+    found[0] = springs.call_law(t.terms[place], 1, wp.float64(0.4), wp.float64(-0.7))
+
+
+@wp.kernel
+def current_here(t: TablesStruct, place: int, x: wp.array(dtype=vec3), found: wp.array(dtype=vec6)):
+    found[0] = fluid.call_current(t.terms[place], x[0], wp.float64(0.3))
+
+
+@wp.kernel
+def sums_of_points(t: TablesStruct, place: int, rows: Matrix, tau: Matrix, out: Matrix, width: int):
+    tau[0, 0] = point_elasticity.point_energy(t, place, 1, 1, rows)
+    point_elasticity.add_point_force(t, place, 1, 1, rows, rows, tau)
+    point_elasticity.add_point_stiffness(t, place, 1, width, 1, rows, rows, wp.float64(2.0), wp.float64(3.0), out)
+    point_elasticity.add_point_change(t, place, 1, 2, rows, rows, rows, rows, tau)
 
 
 def pose(q):
@@ -245,3 +263,67 @@ def test_driven_force():
         by_twist, by_w = jax.jacobian(lambda *x: law(0.3, jnp.asarray(g), *x), (0, 1))(jnp.asarray(eta), jnp.asarray(w))
         np.testing.assert_allclose(by.numpy(), [by_pose, by_twist], rtol=1e-13, atol=1e-14)
         np.testing.assert_allclose(by_input.numpy().reshape(2, 6).T, by_w, rtol=1e-13, atol=1e-14)
+
+
+def test_law_of_a_spring():
+    """Purpose: the force of the second of two springs of users, and its derivatives by length and rate, stand where the
+    kernel reads them."""
+    robot = ls.Robot("r")
+    robot.add_link("a", ls.RigidBody.sphere(0.1, density=1e3), ls.JointFree())
+    point = ls.PathPoint(None, (0.0, 0.0, 0.5))
+    robot.add_spring("one", point, "a", law=ls.TracedFunction(lambda x, rate: x))
+    robot.add_spring("two", point, "a", law=ls.TracedFunction(lambda x, rate: jnp.sin(x) * rate + x**2))
+    model = robot.build()
+    t, place = tables_with_terms(model), TERMS.index(springs.SPRING_TERM)
+    found = wp.zeros(1, dtype=vec3, device="cpu")
+    wait_for_native_functions(law_of_second_spring, model)
+    wp.launch(law_of_second_spring, 1, [t, place, found], device="cpu")
+    expected = [np.sin(0.4) * -0.7 + 0.16, np.cos(0.4) * -0.7 + 0.8, np.sin(0.4)]
+    np.testing.assert_allclose(found.numpy()[0], expected, rtol=1e-14)
+
+
+def test_current():
+    """Purpose: the velocity of a user's current and the acceleration of its particles stand where the kernel reads
+    them."""
+    robot = ls.Robot("r")
+    robot.add_link("a", ls.RigidBody.sphere(0.1, density=1e3), ls.JointFree())
+    current = ls.TracedFunction(lambda x, t: jnp.stack([x[1] * t, x[2] ** 2, 0.5 + 0.0 * t]))
+    robot.set_fluid(1000.0, current=current, default=ls.Hydrodynamics(drag_normal=1.0))
+    model, x = robot.build(), np.array([0.2, -0.4, 0.7])
+    t, place = tables_with_terms(model), TERMS.index(fluid.TERM)
+    found = wp.zeros(1, dtype=vec6, device="cpu")
+    wait_for_native_functions(current_here, model)
+    wp.launch(current_here, 1, [t, place, wp.array(x[None], dtype=vec3, device="cpu"), found], device="cpu")
+    c = np.array([x[1] * 0.3, x[2] ** 2, 0.5])
+    rate = np.array([x[1] + 0.3 * c[1], 2.0 * x[2] * c[2], 0.0])
+    np.testing.assert_allclose(found.numpy()[0], [*c, *rate], rtol=1e-14)
+
+
+def test_points_of_a_body():
+    """Purpose: of the second of two bodies the energy, force, stiffness with both factors and change of force at a row
+    of q and v go to the places of its coordinates, where JAX has them."""
+    law = ls.HyperelasticCompressibleNeoHookean(1e5, 0.3, 0.02)
+    mesh = ls.DomainTetrahedra(*ls.box_mesh((0.3, 0.1, 0.1), (1, 1, 1)), degree=2)
+    body = ls.DeformableBody(ls.KinematicsFiniteElements(mesh), mesh, law, 1e3)
+    robot = ls.Robot("r")
+    robot.add_link("a", body)
+    robot.add_link("b", body)
+    model = robot.build()
+    n, rng = model.nv // 2, np.random.default_rng(0)
+    rows = 1e-3 * rng.normal(size=(3, model.nv))
+    t, place = tables_with_terms(model), TERMS.index(point_elasticity.TERM)
+    given = wp.array(rows, dtype=wp.float64, device="cpu")
+    tau, out = (wp.zeros((3, size), dtype=wp.float64, device="cpu") for size in (model.nv, model.nv**2))
+    wait_for_native_functions(sums_of_points, model)
+    wp.launch(sums_of_points, 1, [t, place, given, tau, out, model.nv], device="cpu")
+    x, y = rows[1:, n:]
+    values, slopes = body.integrals.values(x, x), body.integrals.derivatives(x, x, 0.0 * x)
+    K, D = slopes.K + slopes.d_q, values.d_v
+    force, matrix = tau.numpy(), out.numpy()[1].reshape(model.nv, model.nv)
+    assert force[0, 0] == pytest.approx(float(values.U), rel=1e-13)
+    np.testing.assert_allclose(force[1, n:], values.g + values.d, rtol=0, atol=1e-13 * np.abs(values.g).max())
+    assert not force[1, :n].any() and not matrix[:n].any() and not matrix[:, :n].any()
+    np.testing.assert_allclose(matrix[n:, n:], 2.0 * K + 3.0 * D, rtol=0, atol=1e-13 * np.abs(K).max())
+    there = body.integrals.derivatives(y, y, 0.0 * y)
+    change = (there.K + there.d_q) @ y + body.integrals.values(y, y).d_v @ y
+    np.testing.assert_allclose(force[2, n:], change, rtol=0, atol=1e-12 * np.abs(change).max())
