@@ -179,7 +179,8 @@ def python_functions(model: Model) -> list[str]:
         lines.append(f"frames on deformable body {name!r} are evaluated in Python: it {reason}")
     for b in np.flatnonzero((bodies.is_linear == 0) & (bodies.values_function == 0)).tolist():
         name = links[model.nodes.link[bodies.node[b]]]
-        lines.append(f"deformable body {name!r} is evaluated in Python: it {bodies.integrals[b].why_python}")
+        reason = bodies.integrals[b].why_python or _ELSEWHERE
+        lines.append(f"deformable body {name!r} is evaluated in Python: it {reason}")
     for part in model.pulls.called():
         name = links[model.nodes.link[model.pulls.node[part.rows.start]]]
         reason = part.pulls.native[1] or _ELSEWHERE
