@@ -175,13 +175,14 @@ def contacts_kernel(act: Acting) -> Any:
         count = wp.int32(0)
         for j in range(s.near.count[i]):
             e = s.near.pair[i, j]
-            x = contact_of(t, s, i, e)
+            x = contact_of(t, s, i, e, True)
             if x.depth > wp.float64(0.0):
                 f, _m = contact_force(x)
                 on_obstacle = vec3()
                 on_ball = vec3()
                 if x.law.stick_stiffness > wp.float64(0.0):
-                    on_obstacle, on_ball = new_anchor(t, s, i, e, x)
+                    push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
+                    on_obstacle, on_ball = new_anchor(t, s, i, e, x, push)
                 point = x.c - x.radius * x.n + spread_of(x) / x.depth + origin_between(t, s, i, x.a, x.b)
                 at = NUMBERS_PER_PAIR * count
                 pairs[i, at] = wp.float64(e)

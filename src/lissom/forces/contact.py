@@ -331,8 +331,8 @@ def elastic_slip(anchored: Anchor, radius: wp.float64, n: vec3) -> vec3:
     """x of (6) or (18)."""
     if anchored.exists == 0:
         return vec3()
-    if anchored.is_point != 0:
-        return projector(n) * anchored.d
+    if anchored.is_point != 0 or radius == so3.ZERO:
+        return anchored.d - wp.dot(n, anchored.d) * n
     G, _slope = arc_factor(n, anchored.b)
     return projector(n) * (anchored.d + radius * G * anchored.b)
 
@@ -342,10 +342,13 @@ def elastic_slip_derivatives(anchored: Anchor, radius: wp.float64, n: vec3, N: m
     """∂x/∂c of (7) and ∂x/∂θ of (8), or those of (18)."""
     if anchored.exists == 0:
         return mat3(), mat3()
-    if anchored.is_point != 0:
-        return projector(n), -(projector(n) * so3.hat(anchored.b))
-    G, slope = arc_factor(n, anchored.b)
     P = projector(n)
+    if anchored.is_point != 0:
+        return P, -(P * so3.hat(anchored.b))
+    if radius == so3.ZERO:
+        moved = wp.dot(n, anchored.d) * wp.identity(n=3, dtype=wp.float64) + wp.outer(n, anchored.d)
+        return P - moved * N, mat3()
+    G, slope = arc_factor(n, anchored.b)
     one = wp.identity(n=3, dtype=wp.float64)
     arm = P * anchored.b
     turned = G * (wp.dot(n, anchored.b) * one + wp.outer(n, anchored.b)) + slope * wp.outer(arm, anchored.b)
@@ -400,7 +403,9 @@ def limited_slip(law: ContactLaw, anchored: Anchor, radius: wp.float64, push: wp
 def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
     """N of (1), its derivative with respect to δ, and that by δ̇."""
     static = law.stiffness * depth
-    if law.exponent != so3.ONE:
+    if law.exponent == wp.float64(1.5):  # of Hertz
+        static = static * wp.sqrt(depth)
+    elif law.exponent != so3.ONE:
         static = law.stiffness * wp.pow(depth, law.exponent)
     size = wp.sqrt(rate * rate + law.rest_speed * law.rest_speed)
     swell = so3.ONE + law.damping * rate + law.hysteresis * rate / size
@@ -481,11 +486,9 @@ def second_moments(x: Contact) -> mat3:
 
 @wp.func(inline=False)
 def rate_slopes(x: Contact):
-    """Derivatives of −δ̇ of (1), or of (15) for a cell, by c with u held fixed, by θ, and by ω."""
+    """Derivatives of −δ̇ of (15), of a cell, by c with u held fixed, by θ, and by ω."""
     N_t = wp.transpose(x.N)
     by_place = N_t * x.u
-    if wp.dot(x.facing, x.facing) == so3.ZERO:
-        return by_place, vec3(), vec3()
     spread = spread_of(x)
     lever = wp.cross(spread, x.n) / x.depth
     tilt = x.cell.depth_1 * x.e_1 + x.cell.depth_2 * x.e_2
@@ -506,7 +509,6 @@ def contact_derivatives(x: Contact):
     u = x.u
     N_t = wp.transpose(N)
     push, by_depth, by_rate = pressure(x.law, x.depth, rate_of(x))
-    rate_c, rate_turn, lever = rate_slopes(x)
     along = n
     flat = projector(n)
     D_c = push * N
@@ -517,21 +519,27 @@ def contact_derivatives(x: Contact):
         slip = flat * u - x.radius * wp.cross(x.spin, n)
         G, by_push, share = friction_slopes(x.law, x.anchored, x.radius, push, n, slip)
         along = n + by_push
-        slip_c = -(wp.outer(n, N_t * u) + wp.dot(n, u) * N) - x.radius * so3.cross_columns(x.spin, N)
-        D_c += share * (G * slip_c)
+        slip_c = -(wp.outer(n, N_t * u) + wp.dot(n, u) * N)
         D_u += share * (G * flat)
-        D_spin += (share * x.radius) * (G * so3.hat(n))
+        if x.radius > so3.ZERO:
+            slip_c -= x.radius * so3.cross_columns(x.spin, N)
+            D_spin += (share * x.radius) * (G * so3.hat(n))
+        D_c += share * (G * slip_c)
         if x.law.stick_stiffness > so3.ZERO:
             by_centre, by_turn = elastic_slip_derivatives(x.anchored, x.radius, n, N)
             D_c += G * by_centre
             D_turn += G * by_turn
-    tilt = x.cell.depth_1 * x.e_1 + x.cell.depth_2 * x.e_2
-    drop = x.cell.cover * x.slope * n + N_t * tilt
-    D_c += wp.outer(along, -by_depth * drop - by_rate * rate_c + push * (x.bend - N_t * x.facing))  # (11) to (15)
-    D_turn += wp.outer(along, -push * wp.cross(x.facing, n))  # (11)
-    D_turn += wp.outer(along, -by_depth * wp.cross(tilt, n) - by_rate * rate_turn)  # (13), (15)
     D_u += wp.outer(along, -by_rate * n)
-    D_spin += wp.outer(along, -by_rate * lever)
+    if wp.dot(x.facing, x.facing) > so3.ZERO:
+        rate_c, rate_turn, lever = rate_slopes(x)
+        tilt = x.cell.depth_1 * x.e_1 + x.cell.depth_2 * x.e_2
+        drop = x.cell.cover * x.slope * n + N_t * tilt
+        D_c += wp.outer(along, -by_depth * drop - by_rate * rate_c + push * (x.bend - N_t * x.facing))  # (11) to (15)
+        D_turn += wp.outer(along, -push * wp.cross(x.facing, n))  # (11)
+        D_turn += wp.outer(along, -by_depth * wp.cross(tilt, n) - by_rate * rate_turn)  # (13), (15)
+        D_spin += wp.outer(along, -by_rate * lever)
+    else:
+        D_c += wp.outer(along, -by_depth * x.slope * n - by_rate * (N_t * u) + push * x.bend)  # (1), (12)
     if x.rolls != 0:
         D_turn += D_u * (so3.hat(x.spin) * x.swing)  # (17)
     return D_c, D_u, D_spin, D_turn
@@ -901,9 +909,10 @@ def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
 
 
 @wp.func(inline=False)
-def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
+def contact_of(t: Tables, s: Scratch, i: int, e: int, differs: bool) -> Contact:
     """The contact of pair e, from the poses and twists in s. If it is open, its depth is zero or negative, and n, N, u,
-    spin, law and anchored are zero. A pair of a surface point that faces away, or of a ball aside, counts as open."""
+    spin, law and anchored are zero. A pair of a surface point that faces away, or of a ball aside, counts as open.
+    Without `differs` it has no N, bend and swing, which forces do not need."""
     ball = t.contacts.pair[e, 0]
     obstacle = t.contacts.pair[e, 1]
     x = Contact()
@@ -921,8 +930,9 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     if is_rare_shape(t.contacts.obstacle_kind[obstacle]):  # (12)
         x.slope = wp.max(wp.length(n), TINY)
         n = n / x.slope
-        x.bend = R * (N * n) / x.slope
-        N = projector(n) * N / x.slope
+        if differs:
+            x.bend = R * (N * n) / x.slope
+            N = projector(n) * N / x.slope
     share = so3.ONE
     x.cell.cover = so3.ONE
     normal = vec3()
@@ -952,14 +962,16 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
             x.depth = so3.ZERO
     if x.depth > so3.ZERO:
         x.n = R * n
-        x.N = R * N * wp.transpose(R)
+        if differs:
+            x.N = R * N * wp.transpose(R)
         rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
         x.spin = se3.angular(rho)
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
         if rolls_inside(t, ball):
             R_a, _p_a = pose_of(s, i, x.a, origin)
             x.rolls = 1
-            x.swing = swing_of(t, ball, R_a, x.n)
+            if differs:
+                x.swing = swing_of(t, ball, R_a, x.n)
         row = t.contacts.pair[e, 2]
         weight = t.contacts.pair_weight[e]
         x.law.stiffness = share * x.slope * weight * t.contacts.law[row, 0]
@@ -985,10 +997,10 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
 
 
 @wp.func
-def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
-    """New anchors of pair e, which is in contact, in the frames of the obstacle and of the ball's node: the contact
-    point, moved back by the elastic slip up to the limit of friction, and b of (6) or e of (18)."""
-    push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
+def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact, push: wp.float64):
+    """New anchors of pair e, which is in contact with the normal force `push`, in the frames of the obstacle and of the
+    ball's node: the contact point, moved back by the elastic slip up to the limit of friction, and b of (6) or e of
+    (18)."""
     origin = origin_between(t, s, i, x.a, x.b)
     R, p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
@@ -1000,13 +1012,14 @@ def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
 
 
 @wp.func
-def put_push(s: Scratch, i: int, j: int, x: Contact):
-    """Store gap and normal force of near pair j."""
-    s.near.gap[i, j] = x.gap
-    s.near.push[i, j] = so3.ZERO
+def put_push(s: Scratch, i: int, j: int, x: Contact) -> wp.float64:
+    """Store gap and normal force of near pair j, and return the force."""
+    push = wp.float64(0.0)
     if x.depth > so3.ZERO:
         push, _by_depth, _by_rate = pressure(x.law, x.depth, rate_of(x))
-        s.near.push[i, j] = push
+    s.near.gap[i, j] = x.gap
+    s.near.push[i, j] = push
+    return push
 
 
 @wp.func(inline=False)
@@ -1023,10 +1036,10 @@ def update_anchors(t: Tables, s: Scratch, i: int):
         e = s.near.pair[i, j]
         sticks = wp.int32(0)
         if not note_if_open(t, s, i, j):
-            x = contact_of(t, s, i, e)
-            put_push(s, i, j, x)
+            x = contact_of(t, s, i, e, False)
+            push = put_push(s, i, j, x)
             if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
-                on_obstacle, on_ball = new_anchor(t, s, i, e, x)
+                on_obstacle, on_ball = new_anchor(t, s, i, e, x, push)
                 put_anchor(t, i, e, on_obstacle, on_ball)
                 sticks = 1
         if sticks == 0 and has_anchor(t, i, e):
@@ -1047,7 +1060,7 @@ def add_contacts(t: Tables, s: Scratch, i: int):
     renew_near(t, s, i)
     for j in range(s.near.count[i]):
         if not note_if_open(t, s, i, j):
-            add_contact(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
+            add_contact(s, i, j, contact_of(t, s, i, s.near.pair[i, j], False))
 
 
 @wp.func
@@ -1116,7 +1129,7 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
     sums = Response()
     for j in range(s.near.count[i]):
         if s.near.push[i, j] != so3.ZERO:
-            x = contact_of(t, s, i, s.near.pair[i, j])
+            x = contact_of(t, s, i, s.near.pair[i, j], True)
             if sums.count > 0 and (x.a != sums.a or x.b != sums.b):
                 put_sums(s, i, sums, H)
                 sums = Response()

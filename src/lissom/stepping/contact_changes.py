@@ -138,7 +138,7 @@ def energy_of_pairs(
         stored += wp.max(-now * ends[0], -before * begins[0]) / (t.contacts.law[row, 1] + so3.ONE)
         share = so3.ONE
         if begins[1] < so3.ZERO:
-            share = rebound(contact_of(t, s, i, e).law, -begins[1])
+            share = rebound(contact_of(t, s, i, e, False).law, -begins[1])
         if wp.max(wp.abs(begins[1]), wp.abs(ends[1])) < slow:
             share = so3.ZERO
         kinetic = h * now * wp.abs(ends[1] - begins[1])
@@ -262,7 +262,7 @@ def evaluate_contacts(t: Tables, s: Scratch, x: StepRows, i: int):
     renew_near(t, s, i)
     for j in range(s.near.count[i]):
         if not note_if_open(t, s, i, j):
-            put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j]))
+            put_push(s, i, j, contact_of(t, s, i, s.near.pair[i, j], False))
 
 
 @wp.func(inline=False)
