@@ -10,8 +10,9 @@ blocks instead of one for each node:
 
 M_k of a node of the block includes M of all blocks attached to it. The subtree sum of a node then has only the columns
 of its own block. (1) corresponds to composite inertias of rigid links (R. Featherstone, Rigid Body Dynamics Algorithms,
-2008, §6.2). If loops, springs or contacts couple nodes of different blocks, or if most columns belong to one block, no
-attachments are used: each node has subtree sums for all columns on its path.
+2008, §6.2). If loops, springs or contacts couple nodes of different blocks, if most columns belong to one block, or if
+blocks are single joints on short paths, no attachments are used: each node has subtree sums for all columns on its
+path.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -41,7 +42,9 @@ from lissom.passes.columns import (
 native = native_functions("passes/columns.h")
 
 
-_LEAST_GAIN = 1.5  # ratio of the columns on the paths of all nodes to those of their own blocks, to use attachments
+# Ratio of the columns on the paths of all nodes to those of their own blocks, to use attachments; each of these costs
+# as much as three registers of columns of a node
+_LEAST_GAIN, _COST = 1.5, 3
 
 
 @wp.struct
@@ -112,7 +115,7 @@ def _tables(model: Model) -> dict[str, np.ndarray]:
     block_of = {k: block for block in blocks for k in block.nodes}
     tied = any((np.asarray(pair) >= 0).all() for pair in coupled_pairs(model))
     in_order = all(block.v_start >= block_of[block.parent].v_stop for block in hanging)
-    if tied or not in_order or path.sum() < _LEAST_GAIN * home.sum():
+    if tied or not in_order or path.sum() < _LEAST_GAIN * (home.sum() + _COST * len(hanging)):
         hanging = []
     of_node, below = np.full(model.n_dynamic, -1), np.full(model.n_dynamic, -1)
     stored = {id(b): next((k for k in b.nodes if model.nodes.has_quaternion[k]), -1) for b in blocks}

@@ -151,7 +151,8 @@ LISSOM_INLINE void extend_path(
 // All subtree sums V = 0.
 LISSOM_INLINE void clear_sums(const Columns& x, int i, array<double> V) {
     double* out = row(V, i);
-    for (int n = 0; n < 6 * x.n_slots * x.width; ++n)
+    const int count = 6 * x.n_slots * x.width;  // the compiler cannot know that writing leaves these alone
+    for (int n = 0; n < count; ++n)
         out[n] = 0.0;
 }
 
@@ -401,9 +402,11 @@ LISSOM_INLINE void add_transposed_products(
 
 // Set Σ Mᵀ J̃, Σ Nᵀ J̃ and Σ Hᵀ J̃ of all attachments to zero.
 LISSOM_INLINE void clear_products(const Columns& x, const Attachments& z, int i) {
-    double *m = row(z.Y_M, i), *n = row(z.Y_N, i), *h = row(z.Y_H, i);
-    for (int e = 0; e < 6 * z.row_start.shape[0] * x.width; ++e)
-        m[e] = n[e] = h[e] = 0.0;
+    double* sums[3] = {row(z.Y_M, i), row(z.Y_N, i), row(z.Y_H, i)};
+    const int count = 6 * z.row_start.shape[0] * x.width;
+    for (double* sum : sums)
+        for (int e = 0; e < count; ++e)
+            sum[e] = 0.0;
 }
 
 // Rows first … stop − 1 of out += Sᵀ V on the columns listed for an attachment, with S number s_at and V number v_at.

@@ -5,7 +5,7 @@
 // X = 0.
 LISSOM_INLINE void clear_row(int i, array<double> X) {
     double* to = row(X, i);
-    for (int n = 0; n < X.shape[1]; ++n)
+    for (int n = 0, count = X.shape[1]; n < count; ++n)
         to[n] = 0.0;
 }
 
