@@ -118,7 +118,8 @@ _PUBLIC = {
     "dynamics.inverse_dynamics": ("external_force", "inverse_dynamics"),
     "dynamics.inverse_dynamics_derivatives": ("inverse_dynamics_derivatives", "inverse_dynamics_tangent"),
     "dynamics.kinematics_derivatives": ("frame_acceleration_derivatives", "frame_twist_derivatives"),
-    "dynamics.forward_dynamics": ("forward_dynamics", "forward_dynamics_derivatives"),
+    "dynamics.forward_dynamics": ("forward_dynamics",),
+    "dynamics.forward_dynamics_derivatives": ("forward_dynamics_derivatives",),
     "dynamics.linearization": ("Linearization", "Modes", "ModesAccuracy", "linearize", "modes"),
     "dynamics.mass_matrix": ("MassAndBias", "coriolis_matrix", "mass_inverse_dynamics", "mass_matrix"),
     "dynamics.constraints": (

@@ -72,7 +72,7 @@ from lissom.dynamics.energy import center_of_mass as center_of_mass
 from lissom.dynamics.energy import energy as energy
 from lissom.dynamics.energy import momentum as momentum
 from lissom.dynamics.forward_dynamics import forward_dynamics as forward_dynamics
-from lissom.dynamics.forward_dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives as forward_dynamics_derivatives
 from lissom.dynamics.internal_wrench import InternalWrench as InternalWrench
 from lissom.dynamics.internal_wrench import internal_wrench as internal_wrench
 from lissom.dynamics.internal_wrench import joint_wrench as joint_wrench

@@ -20,6 +20,7 @@ from lissom.dynamics.forward_dynamics import (
     forward_dynamics_kernel,
     residual_kernel,
 )
+from lissom.dynamics.forward_dynamics_derivatives import mass_response_kernel
 from lissom.dynamics.input_dynamics import input_dynamics_kernel
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_tangent_kernel, residual_derivatives_kernel
@@ -75,6 +76,7 @@ KERNELS: tuple[Any, ...] = (
     energy_kernel,
     rigid_mass_matrix_kernel,
     mass_matrix_kernel,
+    mass_response_kernel,
 )
 
 

@@ -16,6 +16,20 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
+        "derivatives of forward dynamics keep the factors of another branch",
+        "systems/mass_response.h",
+        "            if (own[j] == 0.0)  // not on the path from the base to k\n                continue;",
+        "            if (own[j] == 0.0)  // not on the path from the base to k\n                break;",
+        ("tests/native/test_native_systems.py", "-k", "systems_of_trees"),
+    ),
+    Mutation(
+        "prepared derivatives hold for all options",
+        "dynamics/inverse_dynamics_derivatives.py",
+        "known = model.cache.get((_FAMILY, gravity, elastic, loads, get_ident()))",
+        "known = model.cache.get((_FAMILY, True, elastic, loads, get_ident()))",
+        ("tests/derivatives/test_forward_dynamics_derivatives.py", "-k", "options"),
+    ),
+    Mutation(
         "parameters of exports have no ranges",
         "exporting/native/robot.cpp",
         "if (next[k] < ROBOT(parameter_least)[k] || next[k] > ROBOT(parameter_most)[k])",

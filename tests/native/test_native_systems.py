@@ -26,6 +26,7 @@ from lissom.passes.features import (
 )
 from lissom.passes.mapped import is_mapped
 from lissom.robot.joints import MotionKind
+from lissom.systems import mass_response
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
 from lissom.systems.loops import add_covector
 from lissom.systems.residual import subtract_inputs
@@ -191,6 +192,30 @@ def test_linear_systems(n):
     none = np.zeros((n, n))
     assert changed(k_lu, [stored(none, n), *empty, b, ended], n, width)[-1][0] == 1
     assert changed(k_ldl, [stored(none, n + 1), b, ended], n, width)[-1][0] == 1
+
+
+@wp.kernel
+def k_tree(A: Matrix, work: Matrix, X: Matrix, ended: Ints, n: int, width: int, columns: int, i: int):
+    ended[i, 0] = mass_response.tree_factor(n, width, i, A, work)
+    mass_response.tree_response(n, width, columns, i, A, X)
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 13])
+def test_systems_of_trees(n):
+    """tree_factor and tree_response solve for many right sides, also with zeros between branches; a matrix without rank
+    is refused."""
+    width, columns = (n + 7) // 8 * 8, 16
+    right, work, ended = random(COUNT, n * columns), np.zeros((COUNT, n)), np.zeros((COUNT, 1), np.int32)
+    branches = np.tril(random(n, n)) * (np.arange(n)[:, None] % 2 == np.arange(n) % 2)
+    for lower in (np.tril(random(n, n)), branches):
+        matrix = lower.T @ lower + np.eye(n)
+        stored = np.zeros((COUNT, n, width))
+        stored[:, :, :n] = matrix
+        *_, found, code = changed(k_tree, [stored.reshape(COUNT, -1), work, right, ended], n, width, columns)
+        wanted = -np.linalg.solve(matrix, right[HERE].reshape(n, columns))
+        assert code[0] == 0 and np.allclose(found.reshape(n, columns), wanted, atol=1e-11)
+    none = np.zeros((COUNT, n * width))
+    assert changed(k_tree, [none, work, right, ended], n, width, columns)[-1][0] == n
 
 
 @wp.kernel

@@ -32,7 +32,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.dynamics.forward_dynamics import forward_dynamics as accelerations
-from lissom.dynamics.forward_dynamics import forward_dynamics_derivatives
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics as forces
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.dynamics.start import default_start

@@ -456,10 +456,15 @@ def input_force(
     return force
 
 
+def has_constant_response(model: Model) -> bool:
+    """Whether `input_response` depends on no state."""
+    return not (len(model.channels.names) or model.inputs.custom or needs_state(model))
+
+
 def input_response(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times) -> np.ndarray:
     """Derivative of the generalised force with respect to the inputs, (4) and (8), shape (..., nv, nu)."""
     driven, is_driven = None, needs_state(model)
-    if not (len(model.channels.names) or model.inputs.custom or is_driven):
+    if has_constant_response(model):
         return np.broadcast_to(model.inputs.joint_gain, (*q.shape[:-1], model.nv, model.nu))
     if not len(model.spools.channel) and not is_driven:
         return actuation_matrix(model, q)

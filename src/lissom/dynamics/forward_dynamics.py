@@ -1,4 +1,4 @@
-"""Forward dynamics: the acceleration that given inputs produce, and its exact derivatives.
+"""Forward dynamics: the acceleration that given inputs produce.
 
     M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 
@@ -15,17 +15,7 @@ algorithm, at a cost that grows with the number of links. Robots with many coord
 (2), at a cost that grows with the number of links and of loops that are open at once. These two never assemble M or A
 (newton_blocks).
 
-Derivatives follow from those of inverse dynamics at the acceleration a:
-
-    M ∂a/∂x = −∂(ID(q, v, a) − B(q) u)/∂x at fixed a,    M ∂a/∂u = B                                  (3)
-
-With loops the derivatives on the right are taken at fixed λ too, and
-
-    [M, −Aᵀ; A, 0] ∂(a; λ)/∂x = −∂(ID − B u − Aᵀ λ; A a + Ȧ v + 2 p A v + p² e)/∂x                         (4)
-
-with p of (2).
-
-Source: Mathew 2025 eqs. (43)-(44), (46)-(51); R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3; I. S. Duff,
+Source: Mathew 2025 eqs. (43)-(44), (46)-(49); R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3; I. S. Duff,
 J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that of the elimination.
 """
 
@@ -35,30 +25,25 @@ J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.actuation import custom_actuation, input_response, input_rows, warn_of_pushing
+from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Shapes, Temporary, loop_buffers, motion_inputs
 from lissom.launch.compiling import without_derivatives
-from lissom.launch.over_models import for_models, over_models
+from lissom.launch.over_models import for_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import (
     Workspace,
-    batch_of,
     call_of,
     flat,
-    independent_rows,
     leading,
-    row_slices,
     stack,
     workspace,
 )
@@ -83,7 +68,6 @@ from lissom.systems.bordered import (
     fix_prescribed,
     rows_from_columns,
     solve_constrained,
-    solve_with_mass,
 )
 from lissom.systems.couplings import row_count
 from lissom.systems.loop_unknowns import put_forces
@@ -185,7 +169,7 @@ def solves_closed(model: Model) -> bool:
     return model.nv >= _LEAST_COORDINATES_CLOSED and closes_by_blocks(model)
 
 
-def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
+def _record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
     """Record the launch for the buffers of forward_dynamics."""
     d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(loop_fronts, model, wide=False)]
     tables = [w.tables, w.scratch, *map(Temporary, blocks)]
@@ -242,7 +226,7 @@ def solves_by_blocks(model: Model) -> bool:
     return model.n_rows == 0 and large and int(size.sum()) == model.nv
 
 
-def record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, q_dot: Any) -> None:
+def _record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, q_dot: Any) -> None:
     """Record the launch for the buffers of forward_dynamics."""
     d = w.on_device
     tables = [w.tables, w.scratch, block_columns(model), block_tables(model), articulated_buffers(model, batch)]
@@ -341,17 +325,24 @@ def forward_dynamics_buffers(model: Model, batch: int, *, dense: bool = False) -
     loops = loop_buffers(w, model, batch, dense=not closes)
     pull, q_dot = w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
     if closes:
-        record_closed(w, model, batch, loops, pull, q_dot)
-        return w
+        _record_closed(w, model, batch, loops, pull, q_dot)
+    else:
+        record_accelerations(w, model, batch, loops, pull, q_dot)
+    return w
+
+
+def record_accelerations(
+    w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any
+) -> None:  # fmt: skip
+    """Record the launch that computes "a" from "q", "v", "u", "given" and "extra" without elimination of loops."""
     if solves_by_blocks(model):  # without loops, so that `pull` has no effect
-        record_articulated(w, model, batch, loops, q_dot)
-        return w
+        _record_articulated(w, model, batch, loops, q_dot)
+        return
     width = column_width(model)
     M = wp.zeros((batch, (model.nv + 1) * width), dtype=wp.float64, device=model.device)
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
     given = motion_inputs(w, a="given")
     w.record(forward_dynamics_kernel, [*tables, given, loops, pull, M, q_dot, w.on_device["a"]])
-    return w
 
 
 def _make_residual(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
@@ -405,12 +396,12 @@ def run_forward_dynamics(
 def _run(w: Workspace, model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, pull: float) -> None:
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
-        w.host["given"][:, model.prescribed.dof] = _prescribed_accelerations(model, t, w.batch)
+        w.host["given"][:, model.prescribed.dof] = prescribed_accelerations(model, t, w.batch)
     w.host["pull"][0] = pull
     w.run()
 
 
-def _prescribed_accelerations(model: Model, t: Times, count: int) -> Any:
+def prescribed_accelerations(model: Model, t: Times, count: int) -> Any:
     """Accelerations of prescribed coordinates, (n_motions,) or (count, n_motions)."""
     if not model.models:
         return model.motions_over(t, (2,)) if isinstance(t, np.ndarray) else model.motions(t)[2]
@@ -482,12 +473,12 @@ def forward_dynamics(
     w = run_forward_dynamics(model, rows[0], rows[1], rows[2], t)
     raise_if_massless(model, w)
     w.raise_for_status()
-    if not lead and _depends_on_state_only(model):
-        w.prepare("forward_dynamics", ("q", "v", "u"), "a", model.nv)
+    if not lead and depends_on_state_only(model):
+        w.prepare("forward_dynamics", ("q", "v", "u"), ("a",), (model.nv,))
     return w.host["a"].reshape(*lead, model.nv).copy()
 
 
-def _depends_on_state_only(model: Model) -> bool:
+def depends_on_state_only(model: Model) -> bool:
     """Whether one kernel computes accelerations from q, v and u only, and there are no tendons, whose push gives a
     warning. Robots that eliminate blocks of loops have another kernel for states where that fails."""
     others = model.n_motions or solves_closed(model) or model.loads.varies or model.inputs.custom or model.forces.called
@@ -504,120 +495,3 @@ def raise_if_massless(model: Model, w: Workspace) -> None:
     local = j - int(model.links.v_start[k])
     raise ModelError(f"link {model.links.names[k]!r}: its velocity coordinate {local} must move some mass of its own, "
                      "but the mass matrix is singular there; give the link or its children mass")  # fmt: skip
-
-
-_ROWS = ("A", "A_q", "rate_q", "acceleration_q", "acceleration_v")
-
-
-def _parts(model: Model, n: int) -> Iterator[slice]:
-    """Slices of n states for one launch each; single states if Python functions give derivatives."""
-    return row_slices(n, 1) if model.calls_python else row_slices(n)
-
-
-@over_models("q", "v", "u")
-def forward_dynamics_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None, t: float = 0.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exact derivatives of forward_dynamics.
-
-    Args:
-        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu); None is zero. t: time of the point loads [s].
-    Returns:
-        (da_dq, da_dv, da_du) of shapes (..., nv, nv), (..., nv, nv) and (..., nv, nu); da_dq is along the tangent space
-        of `integrate`. Rows and columns of prescribed coordinates are zero.
-    Raises:
-        ShapeError, ModelError: as forward_dynamics.
-    Accuracy: exact derivatives of the discrete model, times the condition number of M. With loops they are valid if
-    the loops are closed.
-    Source: Mathew 2025 eqs. (7), (9), (50), (51).
-    """
-    from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-
-    a = forward_dynamics(model, q, v, u, t)
-    if model.n_rows:
-        return _with_loops(model, q, v, u, a, t)
-    rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
-    lead, n = leading(**rows), batch_of(a.shape[:-1])
-    B = input_response(model, rows["q"], rows["v"], rows["u"], t)
-    if lead:
-        each = {name: flat(x, lead) for name, x in rows.items()}
-        dq, dv, M = np.zeros((3, n, model.nv, model.nv))
-        for part in _parts(model, n):
-            q, v, a, u = (each[name][part] for name in ("q", "v", "a", "u"))
-            dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
-        dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
-        B = np.broadcast_to(B, (*lead, model.nv, model.nu))
-    else:
-        dq, dv, M, _ = residual_derivatives(model, rows["q"], rows["v"], a, rows["u"], t)
-    given = model.prescribed.dof
-    if len(given):
-        B = B.copy()
-        B[..., given, :] = dq[..., given, given] = 0.0
-    da = np.linalg.solve(M, np.concatenate([-dq, -dv, B], axis=-1))
-    return da[..., : model.nv], da[..., model.nv : 2 * model.nv], da[..., 2 * model.nv :]
-
-
-def _with_loops(
-    model: Model, q: Any, v: Any, u: Any, a: np.ndarray, t: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As `forward_dynamics_derivatives`, for a robot with loops; a are the accelerations (..., nv)."""
-    from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-
-    rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
-    lead, n = leading(**rows), batch_of(a.shape[:-1])
-    each = {name: flat(x, lead) for name, x in rows.items()}
-    nv, nu = model.nv, model.nu
-    da = np.empty((n, nv, 2 * nv + nu))
-    for part in _parts(model, n):
-        q, v, u, a = (each[name][part] for name in ("q", "v", "u", "a"))
-        force = run_forward_dynamics(model, q, v, u, t).host["force"].copy()
-        B = np.broadcast_to(input_response(model, q, v, u, t), (len(q), nv, nu)).copy()
-        B[:, model.prescribed.dof] = 0.0
-        dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
-        loops = zip(*(row_results(model, w, name, (len(q),)) for name in _ROWS))
-        kept = (independent_rows(w, k) for k in range(len(q)))
-        da[part] = [-_response(model, *x) for x in zip(dq, dv, M, loops, kept, repeat(0.0), -B)]
-    da = da.reshape(*lead, nv, 2 * nv + nu)
-    da[..., : 2 * nv][..., model.prescribed.dof, :] = 0.0
-    da[..., model.prescribed.dof] = da[..., nv + model.prescribed.dof] = 0.0
-    return da[..., :nv], da[..., nv : 2 * nv], da[..., 2 * nv :]
-
-
-def constrained_response(
-    model: Model,
-    q: np.ndarray,
-    v: np.ndarray,
-    a: np.ndarray,
-    u: np.ndarray,
-    t: float,
-    force: np.ndarray,
-    pull: float,
-    more: np.ndarray | None = None,
-) -> np.ndarray:
-    """−∂a/∂(q, v) by (4), shape (nv, 2 nv); behind these, −∂a by further derivatives `more` (nv, m) of the residual."""
-    from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-
-    dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
-    loops = tuple(row_results(model, w, name) for name in _ROWS)
-    more = np.zeros((model.nv, 0)) if more is None else more
-    return _response(model, dq, dv, M, loops, independent_rows(w), pull, more)
-
-
-def _response(
-    model: Model, dq: np.ndarray, dv: np.ndarray, M: np.ndarray, loops: tuple[np.ndarray, ...], kept: np.ndarray,
-    pull: float, more: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """The solution of (4) for a, with the opposite sign, shape (nv, 2 nv + m).
-
-    Args:
-        dq, dv, more: derivatives of the residual of the equation of motion, (nv, nv), (nv, nv) and (nv, m).
-        loops: rows A of the loops and derivatives of their residuals, in the order of _ROWS, each (n_rows, nv).
-        kept: indices of the independent rows. pull: p of (2).
-    """
-    A, A_q, rate_q, acceleration_q, acceleration_v = loops
-    rows = A[kept]
-    rows[:, model.prescribed.dof] = 0.0
-    by_q, by_v = acceleration_q + 2.0 * pull * rate_q + pull**2 * A_q, acceleration_v + 2.0 * pull * A
-    lower = np.hstack([by_q, by_v, np.zeros((model.n_rows, more.shape[1]))])[kept]
-    return solve_with_mass(model, M, rows, np.hstack([dq, dv, more]), lower)

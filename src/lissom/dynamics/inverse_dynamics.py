@@ -133,7 +133,7 @@ def inverse_dynamics(
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
     w.raise_for_status()
     if not lead and not (loads and model.n_load_rows):
-        w.prepare("inverse_dynamics", ("q", "v", "a"), "tau", model.nv, options=(gravity, elastic, loads))
+        w.prepare("inverse_dynamics", ("q", "v", "a"), ("tau",), (model.nv,), options=(gravity, elastic, loads))
     return w.result("tau", lead, model.nv)
 
 

@@ -49,29 +49,33 @@ Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame; for
 from __future__ import annotations
 
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.inverse_dynamics import AT_START
 from lissom.dynamics.loads import Times, called_response, put_loads, python_responses
 from lissom.errors import ShapeError
 from lissom.forces.tendons import channel_sizes
 from lissom.forces.term import change_by_responses
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Temporary, loop_buffers, motion_inputs
-from lissom.launch.over_models import over_models
+from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import TableOptions
 from lissom.launch.workspace import Workspace, filled_workspace, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import columns, kinds, traversal
 from lissom.passes.columns import Matrix, column_width
 from lissom.passes.features import may_have_loops
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.passes.traversal import project
+from lissom.robot.checks import time
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
 from lissom.systems.couplings import add_coupling_forces, add_coupling_stiffness
 from lissom.systems.derivative_sweeps import (
@@ -139,10 +143,14 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         add_function_stiffness(t, s, b.x, i, b.sums.J, loops.force, dq)
         stiffen(t, s, b.x, i, g.q, g.v, b.no_move, so3.ONE, so3.ZERO, g.terms[0], dq)
         stiffen(t, s, b.x, i, g.q, g.v, b.no_move, so3.ZERO, so3.ONE, g.terms[0], dv)
+        traversal.inspect_result(s, i, dq)
+        traversal.inspect_result(s, i, dv)
+        traversal.inspect_result(s, i, da)
 
     return derivatives
 
 
+_FAMILY = "inverse_dynamics_derivatives"  # of prepared calls
 _TABLE_OPTIONS = TableOptions(derivatives=True)
 _APPROXIMATE = _TABLE_OPTIONS._replace(approximate=True)
 
@@ -161,13 +169,21 @@ def residual_derivatives_buffers(model: Model, batch: int, *, anchored: bool = F
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
-    tables = [w.anchored_tables() if anchored else w.tables, w.scratch, Temporary(partial(derivative_buffers, model))]
-    loops, rates = loop_buffers(w, model, batch), LoopDerivativesStruct()
+    tables = w.anchored_tables() if anchored else w.tables
+    record_residual_derivatives(w, model, batch, tables, loop_buffers(w, model, batch))
+    return w
+
+
+def record_residual_derivatives(
+    w: Buffers, model: Model, batch: int, tables: TablesStruct, loops: LoopRowsStruct
+) -> None:
+    """Record the launch that computes "tau", "dq", "dv" and "da" from "q", "v", "a", "u", "terms" and the forces of
+    loops."""
+    rates = LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
-    results = [w.on_device[name] for name in ("tau", "dq", "dv", "da")]
-    w.record(residual_derivatives_kernel, [*tables, motion_inputs(w), loops, rates, *results])
-    return w
+    given = [tables, w.scratch, Temporary(partial(derivative_buffers, model)), motion_inputs(w), loops, rates]
+    w.record(residual_derivatives_kernel, [*given, *(w.on_device[name] for name in ("tau", "dq", "dv", "da"))])
 
 
 def run_residual_derivatives(
@@ -263,9 +279,8 @@ def square_results(model: Model, w: Workspace, lead: tuple[int, ...]) -> tuple[n
     return dq, dv, da
 
 
-@over_models("q", "v", "a", batched=True)
 def inverse_dynamics_derivatives(
-    model: Model,
+    model: Model | ModelBatch,
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
@@ -273,7 +288,7 @@ def inverse_dynamics_derivatives(
     gravity: bool = True,
     elastic: bool = True,
     loads: bool = True,
-    t: float = 0.0,
+    t: float = AT_START,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exact derivatives of inverse_dynamics.
 
@@ -288,6 +303,16 @@ def inverse_dynamics_derivatives(
     Accuracy: exact derivatives of the discrete model, to rounding. Cost: O(nodes · nv · coordinates of one link).
     Source: Mathew 2025 §4, eqs. (21)-(33), merged as in (3)-(6) of this module.
     """
+    if t is not AT_START:
+        time(t)
+    known = model.cache.get((_FAMILY, gravity, elastic, loads, get_ident()))  # as `prepare` keeps it
+    if known is not None:
+        found = known.call(q, v, a)
+        if found is not None:
+            return found
+    if isinstance(model, ModelBatch):
+        given = {"model": model, "q": q, "v": v, "a": a, "gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
+        return for_models(inverse_dynamics_derivatives, given, "q", "v", "a")
     w, lead = derivative_workspace(model, q, v, a, np.zeros(model.nu))
     run_residual_derivatives(model, w, t, gravity=gravity, elastic=elastic, loads=loads)
     w.raise_for_status()
@@ -296,7 +321,10 @@ def inverse_dynamics_derivatives(
         found = [called_response(model, *state, t) for state in zip(w.host["q"], w.host["v"])]
         by_q, by_v = (np.array(x).reshape(dq.shape) for x in zip(*found))
         dq, dv = dq + by_q, dv + by_v
-    require_finite(dq, dv, da)
+        require_finite(dq, dv)
+    elif not lead and not (loads and model.n_load_rows):
+        shapes = 3 * [(model.nv, model.nv)]
+        w.prepare(_FAMILY, ("q", "v", "a"), ("dq", "dv", "da"), *shapes, options=(gravity, elastic, loads))
     return dq, dv, da
 
 

@@ -254,7 +254,7 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     w.run()
     w.raise_for_status()
     if not lead:
-        w.prepare("poses", ("q",), "pose", model.n_nodes, 4, 4)
+        w.prepare("poses", ("q",), ("pose",), (model.n_nodes, 4, 4))
     return w.result("pose", lead, model.n_nodes, 4, 4)
 
 
@@ -378,7 +378,7 @@ def _poses(model: Model, q: Any, places: Places) -> np.ndarray:
     w.run()
     w.raise_for_status()
     if not lead and places.single:
-        w.prepare(family, ("q",), "pose", 4, 4, places=places)
+        w.prepare(family, ("q",), ("pose",), (4, 4), places=places)
     return frame_results(w, lead, places, "pose", 4, 4)
 
 

@@ -31,7 +31,8 @@ from lissom.dynamics.accuracy import DOUBTFUL, corrected_configuration, finer_mo
 from lissom.dynamics.actuation import single_inputs
 from lissom.dynamics.assembly import consistent_velocity, velocity_before
 from lissom.dynamics.configuration import quaternion_joints, single_configuration
-from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives, run_forward_dynamics
+from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics_derivatives import (
     inverse_dynamics_derivatives,
     residual_derivatives,

@@ -151,7 +151,7 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     w.run()
     w.raise_for_status()
     if not lead:
-        w.prepare("mass_matrix", ("q",), "M", model.nv, model.nv)
+        w.prepare("mass_matrix", ("q",), ("M",), (model.nv, model.nv))
     return w.result("M", lead, model.nv, model.nv)
 
 
@@ -361,10 +361,10 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """
     C = call_of(model, "coriolis_matrix")(q, v)
     if C is not None:
-        return C[:, : model.nv]
+        return C
     w, lead = filled_workspace(model, "coriolis_matrix", _make_coriolis, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     if not lead:
-        w.prepare("coriolis_matrix", ("q", "v"), "C", model.nv, column_width(model))
+        w.prepare("coriolis_matrix", ("q", "v"), ("C",), (model.nv, model.nv))
     return w.result("C", lead, model.nv, column_width(model))[..., : model.nv]

@@ -10,7 +10,8 @@ import numpy as np
 from lissom.dynamics.assembly import closed_start
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.energy import energy
-from lissom.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_derivatives
+from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.dynamics.kinematics import (

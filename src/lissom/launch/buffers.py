@@ -202,12 +202,15 @@ def argument_for_model(value: Any, model: Model, k: int, own: dict[int, list[Any
 
 
 def in_sequence(calls: list[Callable[[], None]]) -> Callable[[], None]:
-    """One function that makes several calls in order."""
+    """One function that makes several calls in order. Its attribute `calls` has them."""
+    if len(calls) == 1:
+        return calls[0]
 
     def run() -> None:
         for call in calls:
             call()
 
+    vars(run)["calls"] = calls
     return run
 
 
@@ -284,7 +287,7 @@ class Buffers:
         self.nbytes = 0
         self._recorded: list[tuple[Any, list[Any]]] = []
         self._model_arrays: dict[int, list[Any]] = {}
-        self._temporaries: dict[tuple[int, int], Any] = {}  # by argument and thread
+        self._temporaries: dict[tuple[int, int, int], Any] = {}  # by kernel, argument and thread
         self._full_arrays: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64, *, common: bool = False) -> Any:
@@ -327,6 +330,8 @@ class Buffers:
     def record(self, kernel: Any, inputs: list[Any]) -> None:
         """Record the launch of a kernel, split over threads on the CPU.
 
+        Kernels that are recorded one after the other run one after the other for each part of the instances.
+
         Args:
             kernel: a kernel, or a function that composes one for a model. Its last argument is the first instance.
             inputs: its arguments before that one.
@@ -335,21 +340,21 @@ class Buffers:
             return
         if self.device != "cpu":
             inputs = [value.make(self.batch) if isinstance(value, Temporary) else value for value in inputs]
-        self._recorded = [(kernel, inputs)]
-        self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # inputs[0] are the tables of the model
-        self._record_launches(kernel, inputs)
+        self._recorded.append((kernel, inputs))
+        self.nbytes += sum(bytes_of(value) for value in inputs[1:])  # inputs[0] are the tables of the model
+        self._record_launches()
 
     def persistent_arrays(self, inputs: int) -> list[np.ndarray]:
-        """Arrays that the kernel reads again in its next launch, as views on the CPU: those of the scratch memory and
-        of the `inputs` − 1 arguments behind it. Addresses of functions are left out, since other processes have
+        """Arrays that the first kernel reads again in its next launch, as views on the CPU: those of the scratch memory
+        and of the `inputs` − 1 arguments behind it. Addresses of functions are left out, since other processes have
         others."""
         arrays = (array for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value))
         return [array.numpy() for array in arrays if array.dtype is not wp.uint64]
 
     def arguments(self) -> tuple[Any, list[Any]]:
-        """The kernel of these buffers, and its arguments on the first thread, without the first instance."""
+        """The first kernel of these buffers, and its arguments on the first thread, without the first instance."""
         kernel, inputs = self._recorded[0]
-        return kernel_for(kernel, self.model), [self._argument_of_thread(value, k, 0) for k, value in enumerate(inputs)]
+        return kernel_for(kernel, self.model), self._arguments_of_thread(0, inputs, 0)
 
     def instance_arrays(self) -> set[str]:
         """Names of the arrays in `host` that have a row for each instance."""
@@ -365,32 +370,34 @@ class Buffers:
         own = self.instance_arrays() | {"status"}
         rows = {name: array[:batch] if name in own else array for name, array in self._full_arrays.items()}
         self.status, self.host, self.batch = rows.pop("status"), rows, batch
-        for kernel, inputs in self._recorded:
-            self._record_launches(kernel, inputs)
+        self._record_launches()
         return self
 
-    def _record_launches(self, kernel: Any, inputs: list[Any]) -> None:
+    def _record_launches(self) -> None:
         self.launches, self.only_launch, parts = [], None, 1
         if self.device == "cpu":
             most = cores()
             most *= _PIECES_PER_CORE if most > 1 and self.cost > 1 else 1
             parts = max(1, min(most, self.batch, self.cost * self.batch // least_instances(self.model)))
         for thread, calls in enumerate(split_instances(self.model, self.batch, parts)):
-            own = [self._argument_of_thread(value, k, thread) for k, value in enumerate(inputs)]
-            made = [self._launch_of_model(kernel, own, *call) for call in calls]
-            self.launches.append(made[0] if len(made) == 1 else in_sequence(made))
+            own = [(kernel, self._arguments_of_thread(n, inputs, thread))
+                   for n, (kernel, inputs) in enumerate(self._recorded)]  # fmt: skip
+            made = [self._launch_of_model(kernel, inputs, *call) for call in calls for kernel, inputs in own]
+            self.launches.append(in_sequence(made))
         if len(self.launches) == 1 and self.device == "cpu":
             self.only_launch = self.launches[0]
         self.direct_launch = None if self.calls_python else self.only_launch
 
-    def _argument_of_thread(self, value: Any, k: int, thread: int) -> Any:
-        """Argument k of the launches of one thread; a temporary one has an own copy for each thread."""
-        if not isinstance(value, Temporary):
-            return value
-        if (k, thread) not in self._temporaries:
+    def _arguments_of_thread(self, n: int, inputs: list[Any], thread: int) -> list[Any]:
+        """Arguments of the launches of kernel n in one thread; a temporary one has an own copy for each thread."""
+        return [self._temporary(value, (n, k, thread)) if isinstance(value, Temporary) else value
+                for k, value in enumerate(inputs)]  # fmt: skip
+
+    def _temporary(self, value: Temporary, key: tuple[int, int, int]) -> Any:
+        if key not in self._temporaries:
             with build_lock():
-                self._temporaries[k, thread] = repeat_row(value.make(1), self.capacity)
-        return self._temporaries[k, thread]
+                self._temporaries[key] = repeat_row(value.make(1), self.capacity)
+        return self._temporaries[key]
 
     def _launch_of_model(self, kernel: Any, inputs: list[Any], model: Model, k: int, first: int, stop: int) -> Any:
         """The recorded launch for the instances `first` to `stop` of model k of a batch."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.forces.terms import write_tables_with_terms
-from lissom.launch.buffers import Buffers, least_instances
+from lissom.launch.buffers import Buffers, in_sequence, least_instances
 from lissom.launch.cores import build_lock, cores
 from lissom.launch.prepare import TableOptions
 from lissom.lie.warp_private import launch_under_lock
@@ -43,25 +43,34 @@ from lissom.passes.scratch import (
 )
 from lissom.systems.mass import is_rigid
 
-Call = Callable[..., np.ndarray | None]
+Call = Callable[..., Any]  # of arguments of one state: its result or results; None if a buffer rejects an argument
 
 _ALL = slice(None)
 MASKED = np.ma.MaskedArray  # a buffer would accept it and ignore its mask
 REJECTED = (TypeError, ValueError, BufferError)  # errors of a buffer to which an array does not fit
 
 
-def prepared_call(into: list[memoryview], launch: Callable[[], None], status: memoryview, result: np.ndarray) -> Call:
-    """A function that fills the argument buffers, launches and returns a copy of the result; None on an error.
+def prepared_call(
+    into: list[memoryview], launch: Callable[[], None], status: memoryview, results: list[np.ndarray]
+) -> Call:  # fmt: skip
+    """A function that fills the argument buffers, launches and returns a copy of the result, or of three; None on an
+    error.
 
     Args:
         into: views of the argument buffers, one to three. launch: the recorded launch. status: its status, (1,).
-        result: view of the output.
+        results: views of the output, or of three.
 
     The three cases are spelled out, because a loop over the buffers takes as long as the copies.
     """
-    copy, (first, second, third) = result.copy, [*into, *[memoryview(b"")] * (3 - len(into))]
+    copies = [result.copy for result in results]
+    copy, (first, second, third) = copies[0], [*into, *[memoryview(b"")] * (3 - len(into))]
+    if len(copies) == 3:
+        one, two, three = copies
 
-    def of_one(x: Any) -> np.ndarray | None:
+        def copy() -> tuple[np.ndarray, ...]:
+            return one(), two(), three()
+
+    def of_one(x: Any) -> Any:
         try:
             if x.__class__ is MASKED:
                 return None
@@ -71,7 +80,7 @@ def prepared_call(into: list[memoryview], launch: Callable[[], None], status: me
         launch()
         return None if status[0] else copy()
 
-    def of_two(x: Any, y: Any) -> np.ndarray | None:
+    def of_two(x: Any, y: Any) -> Any:
         try:
             if x.__class__ is MASKED or y.__class__ is MASKED:
                 return None
@@ -81,7 +90,7 @@ def prepared_call(into: list[memoryview], launch: Callable[[], None], status: me
         launch()
         return None if status[0] else copy()
 
-    def of_three(x: Any, y: Any, z: Any) -> np.ndarray | None:
+    def of_three(x: Any, y: Any, z: Any) -> Any:
         try:
             if x.__class__ is MASKED or y.__class__ is MASKED or z.__class__ is MASKED:
                 return None
@@ -219,8 +228,8 @@ class Workspace:
         self,
         family: str,
         names: tuple[str, ...],
-        name: str,
-        *shape: int,
+        results: tuple[str, ...],
+        *shapes: tuple[int, ...],
         options: tuple[object, ...] = (),
         places: object = None,
     ) -> None:
@@ -229,18 +238,19 @@ class Workspace:
         Nothing is prepared if Python fills tables before the launch or the launch runs on several threads.
 
         Args:
-            family: kernel family of the buffers. names: the arguments, one to three. name, shape: the output.
+            family: kernel family of the buffers. names: the arguments, one to three. results, shapes: the output,
+                or three of them, whose rows may be longer than those of the shapes.
             options: further parts of the key of the call. places: the frames for which the call holds, if any.
         """
         buffers = self.buffers
         if buffers.direct_launch is None or buffers.single_status is None:
             return
-        into, (row, known) = [memoryview(buffers.single_rows[x][0]) for x in names], buffers.single_rows[name]
-        result = row if known == shape else row.reshape(shape)
-        launch = (
-            launch_under_lock(buffers.direct_launch) if self.model.n_nodes <= _SMALL_ROBOT else buffers.direct_launch
-        )
-        call = prepared_call(into, launch, buffers.single_status, result)
+        into = [memoryview(buffers.single_rows[x][0]) for x in names]
+        rows = [_shaped(buffers.single_rows[name][0], shape) for name, shape in zip(results, shapes)]
+        launch = buffers.direct_launch
+        if self.model.n_nodes <= _SMALL_ROBOT:
+            launch = in_sequence([launch_under_lock(one) for one in getattr(launch, "calls", [launch])])
+        call = prepared_call(into, launch, buffers.single_status, rows)
         key = family, *options, get_ident()
         self.model.cache.pop(key, None)
         self.model.cached(key, lambda: _PreparedCall(call, places, self))
@@ -265,6 +275,13 @@ class Workspace:
         text = _STATUS_TEXT.get(status) or _function_without_value(self.model, status)
         text = text or self.model.joint_couplings.without_value(self.host["q"][k])
         return f"{subject}{where}: {text}{got}"
+
+
+def _shaped(row: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A view of an array in a shape, whose last axis may be shorter than in the array."""
+    if row.shape == shape or row.size == prod(shape):
+        return row.reshape(shape)
+    return row.reshape(*shape[:-1], -1)[..., : shape[-1]]
 
 
 def _function_without_value(model: Model, status: int) -> str:

@@ -18,7 +18,8 @@ from scipy.linalg import cho_factor, cho_solve
 from lissom.dynamics.actuation import input_response
 from lissom.dynamics.assembly import prescribed_state
 from lissom.dynamics.configuration import configuration_rate_derivatives, unit_quaternions
-from lissom.dynamics.forward_dynamics import constrained_response, raise_if_massless, run_forward_dynamics
+from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
+from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import node_motion
 from lissom.dynamics.mass_matrix import mass_matrix
