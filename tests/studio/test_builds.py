@@ -130,6 +130,12 @@ def test_the_linkage_of_the_manual_from_an_empty_page(page):
     user.press("motion")
     user.says("motion 1: motion of 2 s", 300)
     user.see(folder, "8 motion")
+    user.press("save-motion 1")
+    user.item("film .mp4")
+    user.says("wrote motion 1.mp4", 300)
+    user.see(folder, "9 film")
+    film = folder / "robot results" / "motion 1.mp4"
+    assert film.stat().st_size > 10_000 and b"ftyp" in film.read_bytes()[:16]
 
 
 def test_a_three_segment_arm_with_nine_tendons(page):

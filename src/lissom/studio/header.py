@@ -69,6 +69,8 @@ class Header:
             ui.space()
             self.busy = ui.spinner(size="sm", color="white")
             self.status = ui.label("").classes("text-caption ellipsis").style("max-width: 34em")
+            with self.status:
+                self.whole_status = ui.tooltip("").classes("text-body2").style("max-width: 30em")
 
     def _take_template(self, name: str, text: str) -> None:
         self.document.change(text, f"template {name}")
@@ -129,7 +131,9 @@ class Header:
         self.undo_hint.set_text(f"undo: {document.undo_name}" if document.undo_name else "nothing to undo")
         self.redo_hint.set_text(f"redo: {document.redo_name}" if document.redo_name else "nothing to redo")
         self.busy.set_visibility(session.busy_for > 0.3 or session.run is not None)
-        self.status.set_text(state_text(document, session))
+        text = state_text(document, session)
+        self.status.set_text(text)
+        self.whole_status.set_text(text)
 
 
 def state_text(document: RobotDocument, session: StudioSession) -> str:

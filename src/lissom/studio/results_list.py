@@ -91,10 +91,13 @@ class ResultsList:
                 ui.button("into the file", icon="edit_note", on_click=partial(self._take_values, name)).props(
                     f'{SMALL} data-place="take-{name}"'
                 ).tooltip("write the values into the robot file")
-            saver = ui.button(icon="save_alt").props(SMALL).tooltip("write a file beside the robot")
+            saver = ui.button(icon="save_alt").props(f'{SMALL} data-place="save-{name}"')
+            saver.tooltip("write a file beside the robot")
             with saver, ui.menu().props("auto-close"):
                 for ending in _FILES.get(result.kind, ("png",)):
                     ui.menu_item(f".{ending}", on_click=partial(self._store, name, ending))
+                if result.kind != "statics":
+                    ui.menu_item("film .mp4", on_click=partial(self._film, name))
         if result.kind == "fit":
             ui.html(fit_table(result), sanitize=False).classes("text-caption")
         if result.kind == "modes":
@@ -143,6 +146,10 @@ class ResultsList:
 
     def _take_values(self, name: str) -> None:
         self.messages.attempt(lambda: self.session.take_values(name))
+
+    def _film(self, name: str) -> None:
+        if self.messages.attempt(lambda: self.session.film(name)) is False:
+            self.messages.tell("another computation is running; stop it first")
 
     def _store(self, name: str, ending: str) -> None:
         path = self.messages.attempt(lambda: self.session.store(name, ending))

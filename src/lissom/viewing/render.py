@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -659,7 +659,7 @@ def film(
     view: tuple[float, float] | None,
     obstacles: bool,
     size: tuple[int, int],
-    progress: bool,
+    progress: bool | Callable[[float], Any],
 ) -> Path:
     """Film of a motion; see `Trajectory.animate`."""
     if trajectory.q.ndim != 2:
