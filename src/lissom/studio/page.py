@@ -63,7 +63,7 @@ class Page:
             self.curves = CursorPlot(self.studio)
 
     def _side(self) -> None:
-        """The left side: the tabs, and the mistakes and the last call below them."""
+        """The left side: the tabs, and below them what a computation has done, the mistakes and the last call."""
         from nicegui import ui
 
         with ui.column().classes("w-full h-full no-wrap gap-0"):
@@ -80,6 +80,7 @@ class Page:
                 with ui.tab_panel(python).classes("q-pa-sm h-full"):
                     self.python = PythonTab(self.session, self.messages)
             with ui.column().classes("w-full gap-0 q-px-sm q-py-xs bg-grey-2").style("max-height: 22%; overflow: auto"):
+                self.run.make_progress()
                 self.mistakes = ui.column().classes("w-full gap-0")
                 self.call = ui.label("").classes("calls").tooltip("the last call of the library")
 

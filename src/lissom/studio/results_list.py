@@ -32,6 +32,7 @@ class ResultsList:
 
         self.session, self.messages, self._curves = session, messages, curves
         self._compared: set[str] = set()
+        self._known = set(session.results)  # names of results that were shown before
         with ui.row().classes("w-full items-center justify-between"):
             ui.label("Results").classes("text-subtitle2")
             with ui.row().classes("gap-0"):
@@ -53,6 +54,7 @@ class ResultsList:
             for result in reversed(list(self.session.results.values())):
                 with ui.card().props("flat bordered").classes("w-full q-pa-xs gap-0"):
                     self._show_result(result)
+        self._known = set(self.session.results)
 
     def _show_result(self, result: Result) -> None:
         from nicegui import ui
@@ -67,7 +69,9 @@ class ResultsList:
                 ui.label(name).classes("text-body2 text-weight-medium cursor-pointer").on(
                     "click", partial(self._ask_name, name)
                 ).tooltip("rename")
-                ui.label(summary(result)).classes("text-caption text-grey-8")
+                told = ui.label(summary(result)).classes("text-caption text-grey-8")
+                if name not in self._known:  # a new result comes into view
+                    told.run_method("scrollIntoView", {"block": "center"})
         with ui.row().classes("w-full items-center gap-0 no-wrap"):
             is_ghost = name in self.session.ghosts
             for icon, place, hint, react in (

@@ -55,16 +55,21 @@ class RunTab:
             self._branch_part()
             self._sweep_part()
             self._fit_part()
-            self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback data-place=progress")
-            with ui.row().classes("w-full items-center gap-2 no-wrap"):
-                self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props(
-                    "no-caps dense flat data-place=stop"
-                )
-                self.done = ui.label("").classes("text-caption")
-            self.note = ui.label("").classes("text-caption whitespace-pre-wrap")
             self.results = results()
             ui.label("Calls of the library").classes("text-subtitle2 q-pt-sm")
             self.calls = ui.label("").classes("calls")
+
+    def make_progress(self) -> None:
+        """Make the progress of a computation and the last message about one, in the container that is current."""
+        from nicegui import ui
+
+        self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback data-place=progress")
+        with ui.row().classes("w-full items-center gap-2 no-wrap"):
+            self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props(
+                "no-caps dense flat data-place=stop"
+            )
+            self.done = ui.label("").classes("text-caption")
+        self.note = ui.label("").classes("text-caption whitespace-pre-wrap").props("data-place=note")
 
     def _button(self, text: str, icon: str, react: Callable[[], Any], hint: str) -> None:
         from nicegui import ui
@@ -246,4 +251,5 @@ class RunTab:
         if noted != self._noted:
             self._noted = noted
             self.note.set_text(session.note)
+            self.note.set_visibility(bool(session.note))
             self.results.show()

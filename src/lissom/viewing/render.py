@@ -284,7 +284,7 @@ class Scene:
 
     def _robot(self, drawn: Canvas, bodies: Painted, points: np.ndarray) -> Layer:
         """Image of bodies with their tendons; where a body hides its own tendon, the tendon shows faintly through
-        it."""
+        it, but not through a plate on which the robot stands or hangs."""
         lines = self.paint.lines(points)
         window = drawn.window(self.camera, np.concatenate([bodies.vertices, lines.vertices]))
         found = drawn.layer(self.camera, bodies, window)
@@ -296,6 +296,9 @@ class Scene:
         there = np.isfinite(tendons.near)
         behind = found.near[there] - tendons.near[there] - 4.0 * self.paint.radius
         part = np.where(behind < 0.0, 1.0, np.where(behind < self.paint.thickness, _HIDDEN, 0.0)).astype(np.float32)
+        if self._shown_mounts:
+            plates = drawn.layer(self.camera, merged(self._shown_mounts), window)
+            part[plates.near[there] > tendons.near[there]] = 0.0
         found.colors[there] += part[:, None] * (tendons.colors[there] - found.colors[there])
         return Layer(found.colors, np.where(np.isfinite(found.near), found.near, tendons.near), window)
 
