@@ -253,7 +253,7 @@ def test_a_gripper_that_holds_a_ball(page):
     user.choose("contacts-0-on", "ball")
     user.fill("contacts-0-friction", "0.8")
     user.rename("grasp")
-    user.says("1 input;", 300)
+    user.says("1 input;", 900)
     user.see(folder, "2 gripper")
     robot = ls.Robot("gripper")
     robot.add_link(

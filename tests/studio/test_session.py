@@ -337,3 +337,7 @@ def test_ranges_of_inputs_follow_the_robot_some_time_after_an_edit(studio):
     while studio.view.inputs == [first] and time.monotonic() < end:
         time.sleep(0.02)
     assert studio.view.inputs == input_sliders(studio.model) and studio.view.inputs[0].high > 20.0 * first.high
+    link = {"type": "WrenchInput", "name": "up", "link": "rod", "directions": [[0], [0], [0], [0], [0], [1]]}
+    studio.document.put(["actuators", 0], link)
+    assert studio.wait() and not studio.built.faults and studio.view.inputs[0].unit == "N"
+    assert studio.view.inputs[0].low < 0.0

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import yaml
 
 from lissom.errors import ModelError
-from lissom.io.text_files import fits_line, parse, parser_events, written
+from lissom.io.text_files import collection_paused, fits_line, parse, parser_events, written
 
 Keys = Sequence[str | int]
 _WIDEST = 120  # of a line with a list or a mapping [characters]
@@ -61,8 +62,15 @@ def outline(text: str, name: str) -> Node:
         ModelError: wrong syntax; the message gives file and line.
     """
     parse(text, name)  # its messages name the line and a cure
+    return _outlined(text)
+
+
+@lru_cache(maxsize=2)
+def _outlined(text: str) -> Node:
+    """The values of a YAML text without mistakes. Nobody changes them."""
     events = (event for event in parser_events(text) if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent))
-    return _node(text, next(events), events)
+    with collection_paused():
+        return _node(text, next(events), events)
 
 
 def _node(text: str, event: Any, events: Iterator[Any]) -> Node:

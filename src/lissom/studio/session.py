@@ -40,6 +40,7 @@ from lissom.studio.document import RobotDocument, files_outside, within
 from lissom.studio.runs import Axis, Swept, branch_run, fit_run, places_of_values, shown_as_motion, sweep_run
 from lissom.studio.values import table_expression
 from lissom.viewing.controls import input_sliders
+from lissom.viewing.plots import inputs_by_unit
 from lissom.viewing.session import Session
 
 _PAUSE = 0.25  # between two looks at the file [s]
@@ -300,7 +301,7 @@ class StudioSession:
         if before is not None and before.mode != "replay":  # whose inputs are those of a result
             self.inputs |= dict(zip(before.model.inputs.names, before.u.tolist()))
         u = [self.inputs.get(name, 0.0) for name in names]
-        known = None if before is None or before.model.inputs.names != names else before.inputs
+        known = before.inputs if before is not None and _have_same_inputs(before.model, model) else None
         view = Session(model, None, None, u, before if same else None, known)
         self._is_ranged = known is None
         if before is not None:
@@ -628,8 +629,13 @@ def _with(robot: Robot, paths: list[str]) -> str:
 
 def alike(a: Model, b: Model) -> bool:
     """Whether two models have the same coordinates and inputs."""
-    same = a.nq == b.nq and a.nv == b.nv and a.links.names == b.links.names and a.inputs.names == b.inputs.names
+    same = a.nq == b.nq and a.nv == b.nv and a.links.names == b.links.names and _have_same_inputs(a, b)
     return same and np.array_equal(a.links.v_start, b.links.v_start) and set(a.frames) == set(b.frames)
+
+
+def _have_same_inputs(a: Model, b: Model) -> bool:
+    """Whether two models have inputs of the same names and units."""
+    return a.inputs.names == b.inputs.names and inputs_by_unit(a) == inputs_by_unit(b)
 
 
 def kept_shape(old: Model, q: np.ndarray, new: Model) -> np.ndarray:

@@ -68,10 +68,13 @@ class Panel:
         if _controls(session) != _controls(self.session):
             return False
         self.session, self.stage, self.plots.session = session, stage, session
-        self.sliders = [(one, handle) for one, (_, handle) in zip(session.coordinates, self.sliders)]
-        for one, handle in self.sliders:
-            handle.min, handle.max, handle.step = float(one.low), float(one.high), one.step
-        self.take_ranges()
+        shown = self.sliders
+        self.sliders = [(one, handle) for one, (_, handle) in zip(session.coordinates, shown)]
+        if session.coordinates != [one for one, _ in shown]:
+            for one, handle in self.sliders:
+                handle.min, handle.max, handle.step = float(one.low), float(one.high), one.step
+        if _by_group(session.inputs) != [one for one, _ in self.input_sliders]:
+            self.take_ranges()
         self.grid_note.content = self._grid_text()
         self.strobes.value = 0
         self._mode_changed()
