@@ -102,8 +102,12 @@ class User(Browser):
 
     def fill(self, place, text):
         """Type a text in place of the one in a field, and leave it by Enter."""
-        self.press(place)
-        self.type(text)
+        for _ in range(6):
+            self.press(place)
+            if self.run(f"document.activeElement === {self.place(place)}"):
+                return self.type(text)
+            time.sleep(1.0)  # a mistake above it was mended, so that the form moved under the pointer
+        raise AssertionError(f"a click on {place!r} does not reach it")
 
     def item(self, text, seconds=20):
         """Click an item of the menu or list that is open."""
