@@ -124,7 +124,7 @@ class User(Browser):
         for _ in range(4):
             self.press(place)
             try:
-                return self.item(text, 4)
+                return self.item(text, 8)
             except AssertionError:  # the page was not ready, or scrolled, which closes the list
                 self.key("Escape", 27)
         return self.item(text)

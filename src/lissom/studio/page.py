@@ -22,6 +22,7 @@ from lissom.studio.text_tabs import FileTab, PythonTab
 from lissom.studio.tree import PartTree
 
 _POLL = 0.15  # between two looks at the session [s]
+_OTHER_SITE = {"localhost": "127.0.0.1", "127.0.0.1": "localhost"}
 
 
 @final
@@ -51,11 +52,14 @@ class Page:
         self._select(made.selected)
 
     def _scene(self) -> None:
-        """The scene of viser, at the next port of the same host, and room for curves below it."""
+        """The scene of viser, at the next port of the same host, and room for curves below it. Browsers give pages of
+        other sites a process of their own, so that a scene that is drawn slowly does not stop this page: the scene of
+        localhost has the address 127.0.0.1, and the other way round."""
         from nicegui import ui
 
         request = ui.context.client.request
         host = (request.url.hostname if request else None) or "localhost"
+        host = _OTHER_SITE.get(host, host)
         shown = f"[{host}]" if ":" in host else host
         with ui.column().classes("w-full h-full no-wrap gap-0"):
             frame = ui.element("iframe").props(f'src="http://{shown}:{self.studio.port}" title="scene"')

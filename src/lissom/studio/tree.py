@@ -63,8 +63,8 @@ class PartTree:
         self._text = text
         self.tree.props["nodes"] = nodes
         self.tree.update()
-        if first and len(self.document.names("links")) <= _OPEN_LINKS:
-            self.tree.expand()
+        if first:
+            self.tree.expand(None if len(self.document.names("links")) <= _OPEN_LINKS else [_ROBOT])
         elif grown:
             self.tree.expand([node["id"] for node in _parents(nodes, grown)])
 
