@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import resource
 import signal
@@ -119,27 +120,41 @@ def actions(made: Any, rng: np.random.Generator) -> list[tuple[str, Callable[[],
     ]
 
 
+class Errors(logging.Handler):
+    """Counts the errors that programs log, and prints them."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count one, and print it."""
+        self.count += 1
+        print(self.format(record), file=sys.stderr, flush=True)
+
+
 def use_at_random(made: Any, minutes: float, seed: int) -> None:
-    """Use a studio at random, and print times [s], numbers of actions and memory [MB]."""
+    """Use a studio at random, and print times [s], numbers of actions, memory [MB], and numbers of actions that were
+    refused with a message, such as inputs in a replay, and of errors that were logged."""
     from lissom.errors import ModelError
 
-    rng, due = np.random.default_rng(seed), 0.0
+    rng, due, errors = np.random.default_rng(seed), 0.0, Errors(logging.ERROR)
+    logging.getLogger().addHandler(errors)
     made.session.wait(600.0)
-    known, count, began = actions(made, rng), 0, time.perf_counter()
-    print("time [s] | actions | memory [MB]")
+    known, count, refused, began = actions(made, rng), 0, 0, time.perf_counter()
+    print("time [s] | actions | memory [MB] | refused | errors")
     while True:
         now = time.perf_counter() - began
         if now >= due:
-            print(f"{now:8.0f} | {count:7d} | {used():11.0f}", flush=True)
+            print(f"{now:8.0f} | {count:7d} | {used():11.0f} | {refused:7d} | {errors.count}", flush=True)
             due += 60.0 * minutes / 12.0
         if now >= 60.0 * minutes:
             return
         try:
             known[rng.integers(len(known))][1]()
-        except ModelError:  # such as inputs in a replay, which the page tells
-            count -= 1
-        made.session.wait(600.0)
-        count += 1
+            count += 1
+        except ModelError:
+            refused += 1
+        if not made.session.wait(600.0):
+            raise TimeoutError("the robot was not built within 600 s")
 
 
 def random_use(minutes: float, seed: int, page: bool) -> None:
@@ -168,6 +183,8 @@ def random_use(minutes: float, seed: int, page: bool) -> None:
                 browser.until(lambda: browser.run(text), "the page is there", 120.0)
                 browser.click_text("arm0", "span")
                 use_at_random(made, minutes, seed)
+                browser.run("1")  # reads what the page has said so far
+                print(f"errors of the page in the browser: {browser.said}", flush=True)
             finally:
                 browser.close()
                 os.kill(os.getpid(), signal.SIGINT)

@@ -1664,6 +1664,44 @@ MUTATIONS = (
         ("tests/studio/test_drawings.py", "-k", "to_scale"),
     ),
     Mutation(
+        "an edit writes over a file that another program has just changed",
+        "studio/document.py",
+        """        with self.lock:
+            self.refresh()
+            yield""",
+        """        with self.lock:
+            yield""",
+        ("tests/studio/test_document.py", "-k", "at_once"),
+    ),
+    Mutation(
+        "an entry that moves in its list leaves the comments above it behind",
+        "io/text_edits.py",
+        "spans.append((_with_comments_above(text, line, dash - line) if j else line, stop))",
+        "spans.append((line, stop))",
+        ("tests/io/test_text_edits.py", "-k", "comments"),
+    ),
+    Mutation(
+        "inputs keep the ranges of an earlier robot",
+        "studio/session.py",
+        "            view.inputs = found\n",
+        "            pass\n",
+        ("tests/studio/test_session.py", "-k", "ranges"),
+    ),
+    Mutation(
+        "cameras look at the robot as if there were no panel beside it",
+        "viewing/stage.py",
+        "2.0 * free - 1.0 - _RIM  #",
+        "1.0 - _RIM  #",
+        ("tests/viewing/test_viewer.py", "-k", "cameras"),
+    ),
+    Mutation(
+        "chambers shine through the plate from which their robot hangs",
+        "viewing/render.py",
+        "part[plates.near[there] > tendons.near[there]] = 0.0",
+        "part[plates.near[there] < -np.inf] = 0.0",
+        ("tests/viewing/test_mounts.py", "-k", "through_their_rod"),
+    ),
+    Mutation(
         "a part that the mouse moves is placed in the world instead of on its link",
         "studio/placing.py",
         "g, kept = np.linalg.inv(self.base) @ pose,",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lissom as ls
-from lissom.io.text_edits import copied, insert, put, remove, rename_key
+from lissom.io.text_edits import copied, insert, moved, put, remove, rename_key
 from lissom.io.text_files import parse
 
 ROOT = Path(__file__).parents[2]
@@ -171,3 +171,28 @@ def test_a_place_that_is_not_there(keys):
         put(HYBRID, keys, 1)
     with pytest.raises(ls.ModelError, match=re.escape(str(keys))):
         remove(HYBRID, keys)
+
+
+def test_texts_on_lines_of_their_own_end_before_the_next_entry():
+    """Edits of texts in the styles | and > leave the lines behind them."""
+    text = "a:\n  - name: x\n    note: |\n      two\n      lines\n\n  - name: y\n    note: >-\n      one\n  - {b: z}\n"
+    one, two, three = data(text)["a"]
+    assert data(put(text, ["a", 0, "note"], "short"))["a"] == [one | {"note": "short"}, two, three]
+    assert data(put(text, ["a", 1, "more"], 1))["a"] == [one, two | {"more": 1}, three]
+    for k, left in enumerate(([two, three], [one, three], [one, two])):
+        assert data(remove(text, ["a", k]))["a"] == left
+    assert data(insert(text, ["a", 1], {"name": "w"}))["a"] == [one, {"name": "w"}, two, three]
+    assert data(copied(text, ["a", 1]))["a"] == [one, two, two, three]
+    assert data(moved(text, ["a", 0], 2))["a"] == [two, three, one]
+    assert moved(moved(text, ["a", 0], 2), ["a", 2], 0) == text
+
+
+def test_an_entry_moves_with_its_comments():
+    """Entries change places with the comments in them and above them. A use of a name that comes before its value then
+    is a value of its own; entries that share a line are left."""
+    told = "a:\n  # of all\n  - 1  # one\n\n  # of two\n  - &b 2\n  - *b\n"
+    up = moved(told, ["a", 1], 0)
+    assert up == "a:\n  # of all\n  # of two\n  - &b 2\n\n  - 1  # one\n  - *b\n"
+    assert moved(told, ["a", 2], 1) == "a:\n  # of all\n  - 1  # one\n\n  - 2\n  # of two\n  - &b 2\n"
+    for text, keys, to in (("[1, 2]", [0], 1), ("- 1\n- 2\n", [0], 2), ("- - 1\n  - 2\n", [0, 0], 1)):
+        assert moved(text, keys, to) is None

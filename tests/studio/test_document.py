@@ -128,6 +128,24 @@ def test_a_copy_stands_behind_its_part(document):
     assert document.names("links")[0] == "gripper 2"
 
 
+def test_a_part_that_moves_keeps_its_comments(document):
+    """A link goes up and down in its list with the comments in it and above it; back at its place the file is the same,
+    bit for bit."""
+    document.change(document.text.replace("  - name: arm\n", "  # the long one\n  - name: arm\n"), "write a comment")
+    before, names = document.text, document.names("links")
+    for k, to in ((4, 3), (3, 4), (1, 0), (1, 2)):
+        document.move("links", k, to)
+        names.insert(to, names.pop(k))
+        assert document.names("links") == names
+        assert sorted(document.text.splitlines()) == sorted(before.splitlines())
+        document.move("links", to, k)
+        names.insert(k, names.pop(to))
+        assert document.text == before
+    document.change(before, "begin again")
+    document.move("links", 3, 2)
+    assert "# branches off at mid-rod" in document.text and "# the long one" in document.text
+
+
 def test_missing_mappings_are_made_on_the_way(document):
     """A value deep in a part that has none yet makes the mappings around it."""
     document.put(["links", 4, "joint"], {"type": "JointRevolute"})
@@ -176,6 +194,24 @@ def test_a_change_on_the_disk_is_an_edit(document):
     document.undo()
     assert document.text == text == document.path.read_text(encoding="utf-8")
     assert not document.refresh()
+
+
+def test_an_edit_and_a_change_on_the_disk_at_once_lose_nothing(document):
+    """Another program writes the file just before an edit of the page, which has not seen it yet: both count, and undo
+    takes back the one, then the other. Nor does undo at that moment lose the change."""
+    text = document.text
+    other = text.replace("0.4\n", "0.5\n")
+    document.path.write_text(other, encoding="utf-8")
+    document.put(["name"], "mine")
+    assert document.value(["name"]) == "mine" and document.value(["links", 2, "body", "length"]) == 0.5
+    document.undo()
+    assert document.text == other == document.path.read_text(encoding="utf-8")
+    document.undo()
+    assert document.text == text == document.path.read_text(encoding="utf-8")
+    document.path.write_text(text + "# a word\n", encoding="utf-8")
+    document.undo()
+    document.redo()
+    assert document.text == text + "# a word\n" == document.path.read_text(encoding="utf-8")
 
 
 def test_a_read_only_file_keeps_its_text(document):

@@ -14,7 +14,6 @@ from viewing.browser import NAMES, found
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-import lissom as ls
 from lissom.studio.document import templates
 from lissom.studio.serving import free_port
 
@@ -141,91 +140,6 @@ def resting(user):
     raise AssertionError("the scene does not come to rest")
 
 
-def rod(user, k, length, radius, order):
-    """Fill the form of a division of the manual's linkage."""
-    body = f"links-{k}-body-"
-    user.fill(body + "length", length)
-    user.fill(body + "section-radius", radius)
-    user.choose(body + "basis-class", "BasisMonomial")
-    for strain in ("torsion", "bending_y", "bending_z"):
-        user.fill(body + f"basis-{strain}", order)
-    user.fill(body + "material-viscosity", "1e4")
-    user.fill(body + "material-damping_time", "")
-
-
-def cable(user, k, link, texts):
-    """Fill the form of an item of the cable's path."""
-    item = f"actuators-0-path-{k}-"
-    user.choose(item + "link", link)
-    user.choose(item + "offset-way", "expression")
-    for j, text in enumerate(texts):
-        user.fill(item + f"offset-{j}", text)
-
-
-@pytest.mark.slow
-@browsing
-def test_the_linkage_of_the_manual_from_an_empty_page(served, user):
-    """From an empty robot to SoRoSim's section 4 by mouse and keyboard: two divisions, a driven box, a load and a cable
-    that winds through both. Its equilibrium at 200 N is that of `examples/sorosim_manual.py`, and its motion runs."""
-    path = served.path
-    path.write_text("name: robot\nlinks: []\n", encoding="utf-8")
-    user.says("take a Template above")
-    user.part("robot")
-    user.fill("name", "manual linkage")
-    user.fill("gravity", "0, -9.81, 0")
-    user.add("link")
-    rod(user, 0, "0.3", "0.03", "1")
-    user.fill("links-0-body-reference_strain", "0, 0, 1, 1, 0, 0")
-    user.rename("division 1")
-    user.part("division 1")
-    user.add("link")
-    rod(user, 1, "0.2", "0.03, 0.02", "0")
-    user.fill("links-1-body-reference_strain", "0, 0, 0, 1, 0, 0")
-    user.choose("links-1-body-reference_strain-way", "expression")
-    user.fill("links-1-body-reference_strain-1", "0.5*s")
-    user.rename("division 2")
-    user.part("division 2")
-    user.add("link")
-    user.choose("links-2-body-class", "RigidBody box")
-    user.fill("links-2-body-size", "0.2, 0.04, 0.04")
-    user.open_field("joint")
-    user.choose("links-2-joint-class", "JointRevolute")
-    user.fill("links-2-joint-axis", "0, 1, 0")
-    user.rename("link 2")
-    user.add("load")
-    user.choose("loads-0-link", "division 1")
-    user.fill("loads-0-force", "0, 5, 0")
-    user.choose("loads-0-frame", "body")
-    user.add("actuator", "Tendon")
-    user.choose("actuators-0-link", "none")
-    user.fill("actuators-0-offset", "")
-    user.open_field("path")
-    for _ in range(2):
-        user.press("actuators-0-path-add")
-        user.item("PathRod")
-    turn = "2*pi*({})/0.25"
-    for k, (link, x) in enumerate((("division 1", "0.3*s"), ("division 2", "0.3 + 0.2*s"))):
-        cable(user, k, link, [f"0.02*cos({turn.format(x)})", f"0.02*sin({turn.format(x)})"])
-    user.rename("cable")
-    user.add("motion")
-    user.choose("motions-0-link", "link 2")
-    user.choose("motions-0-position-way", "number, or base, tip")
-    user.fill("motions-0-position", "-1.5707963267948966")
-    user.says("10 coordinates, 1 input", 60)
-    model = ls.load_robot(path).build()
-    np.testing.assert_allclose(
-        ls.solve_statics(model, [200.0]).q, ls.solve_statics(_manual(), [200.0]).q, rtol=0, atol=1e-7
-    )
-    user.click_text("Run")
-    user.fill("input-cable", "200")
-    user.press("statics")
-    user.says("statics 1: stable equilibrium", 60)
-    user.fill("input-cable", "200*minimum(t, 1)")
-    user.press("motion")
-    user.says("motion 1: motion of 2 s", 120)
-    assert not [one for one in user.said if "exceptionDetails" in one]
-
-
 @pytest.mark.slow
 @browsing
 def test_results_are_compared_on_the_page(served, user):
@@ -281,15 +195,3 @@ def test_results_are_compared_on_the_page(served, user):
     user.press("place")
     user.says("let go")
     assert not [one for one in user.said if "exceptionDetails" in one]
-
-
-def _manual():
-    """The model of the example."""
-    import importlib.util
-    from pathlib import Path
-
-    file = Path(__file__).parents[2] / "examples" / "sorosim_manual.py"
-    spec = importlib.util.spec_from_file_location("sorosim_manual", file)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    return example.robot().build()

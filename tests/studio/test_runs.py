@@ -281,3 +281,31 @@ def test_configurations_are_played_one_after_another(studio):
     np.testing.assert_allclose(motion.q[[0, -1]], q[[0, -1]])
     assert np.abs(motion.q[:, 1]).max() == pytest.approx(2.0, abs=0.05)
     assert np.ptp(shown_as_motion(studio.model, q[:1], np.zeros(1)).q) == 0.0
+
+
+def test_a_motion_is_filmed_beside_the_robot(studio, monkeypatch):
+    """A motion becomes a film of as many pictures as it is long, while the page goes on; a film that is stopped leaves
+    no file; an equilibrium does not move."""
+    pytest.importorskip("pyvista")
+    from imageio_ffmpeg import count_frames_and_secs
+
+    monkeypatch.setattr("lissom.studio.session._FPS", 5.0)
+    assert studio.simulate("swing", 0.2, ["5*minimum(10*t, 1)"], True)
+    finished(studio)
+    assert studio.film("swing") and not studio.film("swing")
+    assert finished(studio).startswith("wrote swing.mp4 in ") and list(studio.results) == ["swing"]
+    path = studio.document.folder / "arm results" / "swing.mp4"
+    assert count_frames_and_secs(str(path)) == (21, pytest.approx(4.2, abs=0.3))
+    assert studio.calls[-1] == "motion.animate('swing.mp4')"
+    path.unlink()
+    assert studio.film("swing")
+    end = time.monotonic() + 60.0
+    while not (studio.run and studio.run.done) and time.monotonic() < end:
+        time.sleep(0.005)
+    assert studio.run.said.endswith(" of 20 pictures")
+    studio.stop_run()
+    assert finished(studio) == "swing.mp4: stopped" and not list(path.parent.iterdir())
+    assert studio.solve_statics("rest", [1.0])
+    finished(studio)
+    with pytest.raises(ls.ModelError, match="must move"):
+        studio.film("rest")

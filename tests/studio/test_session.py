@@ -15,6 +15,7 @@ from lissom.studio.document import RobotDocument
 from lissom.studio.header import state_text
 from lissom.studio.segmented_arm import arm_text
 from lissom.studio.session import StudioSession, changed_places, inputs_of, path_of, summary
+from lissom.viewing.controls import input_sliders
 
 ARM = """\
 name: arm
@@ -322,3 +323,21 @@ def test_memory_does_not_grow_with_edits(studio):
     models, threads = busy(20)
     more, later = busy(60)
     assert more <= models + 2 and later <= threads
+
+
+def test_ranges_of_inputs_follow_the_robot_some_time_after_an_edit(studio):
+    """A rod that is a hundred times as stiff keeps the range of its tendon at first, and gets that of the viewer for
+    this robot after a pause; more modes, which need hardly other tensions, keep it."""
+    (first,) = studio.view.inputs
+    studio.document.put(["links", 0, "body", "basis", "bending_y"], 3)
+    assert studio.wait() and studio.model.nv == 4 and studio.view.inputs == [first]
+    studio.document.put(["links", 0, "body", "material", "young"], 1e8)
+    assert studio.wait()
+    end = time.monotonic() + 20.0
+    while studio.view.inputs == [first] and time.monotonic() < end:
+        time.sleep(0.02)
+    assert studio.view.inputs == input_sliders(studio.model) and studio.view.inputs[0].high > 20.0 * first.high
+    link = {"type": "WrenchInput", "name": "up", "link": "rod", "directions": [[0], [0], [0], [0], [0], [1]]}
+    studio.document.put(["actuators", 0], link)
+    assert studio.wait() and not studio.built.faults and studio.view.inputs[0].unit == "N"
+    assert studio.view.inputs[0].low < 0.0

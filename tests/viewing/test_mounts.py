@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.viewing.canvas import background_planes
+from lissom.viewing.canvas import background_planes, canvas, merged
 from lissom.viewing.geometry import robot_geometry
 from lissom.viewing.mounts import hangs, mounts
 from lissom.viewing.render import Scene, tube
@@ -36,6 +36,23 @@ def test_a_hanging_arm_hangs_from_a_plate_and_stands_on_nothing():
     assert plate.vertices[:, 2].min() == pytest.approx(0.5, abs=1e-12) and plate.vertices[:, 2].max() < 0.52
     assert np.abs(plate.vertices[:, :2]).max() > 0.02
     assert not shown._background.planes
+
+
+def test_chambers_show_through_their_rod_and_not_through_the_plate():
+    """Seen from above, the plate of a hanging arm has its own colours where it hides the chamber; the rod lets the
+    chamber be seen."""
+    model = arm(DOWN)
+    shown, points = scene(model), robot_geometry(model).points(model.neutral())
+    bodies = merged([shown._bodies(model.neutral(), points, None), *shown._shown_mounts])
+    with canvas(shown.camera) as drawn:
+        found = shown._robot(drawn, bodies, points)
+        plain = drawn.layer(shown.camera, bodies, found.window)
+        chamber = drawn.layer(shown.camera, shown.paint.lines(points), found.window)
+        plate = drawn.layer(shown.camera, merged(shown._shown_mounts), found.window)
+    hidden = np.isfinite(chamber.near) & (plate.near >= plain.near) & np.isfinite(plate.near)
+    assert hidden.any() and np.array_equal(found.colors[hidden], plain.colors[hidden])
+    seen = np.isfinite(chamber.near) & ~hidden
+    assert np.abs(found.colors[seen] - plain.colors[seen]).max() > 0.05
 
 
 def test_an_arm_that_stands_has_its_ground_and_no_plate():

@@ -335,11 +335,22 @@ def test_controls_that_were_removed_leave_nothing_behind():
 
 
 def test_cameras_look_from_a_direction():
-    """A view from the front or from above keeps the distance and looks at the robot."""
+    """From each direction and in windows of all shapes, the whole robot and the axes are in the picture at the left of
+    the panel, and fill its width or its height."""
     with Viewer(arm(), None, None, None, "127.0.0.1", 0) as viewer:
-        stage = viewer.stage
-        home, front, top = (stage.view_from(away) for away in (None, (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
-        sizes = [np.linalg.norm(position - at) for at, position in (home, front, top)]
-        np.testing.assert_allclose(sizes, sizes[0], rtol=1e-3)
-        assert front[1][0] > front[0][0] and top[1][2] > top[0][2] + 0.9 * sizes[0]
+        stage, q = viewer.stage, np.full(arm().nq, 2.0)
+        points = np.concatenate([stage.geometry.points(q), stage.aids.corners])
+        for away in (None, (1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)):
+            for aspect, free in ((1.1, 0.55), (2.0, 0.8), (0.6, 0.4)):
+                at, position = stage.view_from(away, q, aspect, free)
+                toward = (position - at) / np.linalg.norm(position - at)
+                right = np.cross([0.0, 0.0, 1.0], toward)
+                right /= np.linalg.norm(right)
+                depth = (position - points) @ toward
+                x = (points - position) @ right / depth / (np.tan(0.35) * aspect)
+                y = (points - position) @ np.cross(toward, right) / depth / np.tan(0.35)
+                assert depth.min() > 0.0 and x.min() > -1.0 and x.max() < 2.0 * free - 1.0 and np.abs(y).max() < 1.0
+                assert np.ptp(x) > 0.8 * 2.0 * free - 0.2 or np.ptp(y) > 1.7
+        front, top = (stage.view_from(away) for away in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
+        assert front[1][0] > front[0][0] + stage.size and top[1][2] > top[0][2] + stage.size
         viewer.do(lambda: stage.look(viewer.server, (1.0, 0.0, 0.0)))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import yaml
 
 from lissom.errors import ModelError
-from lissom.io.text_files import fits_line, parse, parser_events, written
+from lissom.io.text_files import collection_paused, fits_line, parse, parser_events, written
 
 Keys = Sequence[str | int]
 _WIDEST = 120  # of a line with a list or a mapping [characters]
@@ -61,22 +62,30 @@ def outline(text: str, name: str) -> Node:
         ModelError: wrong syntax; the message gives file and line.
     """
     parse(text, name)  # its messages name the line and a cure
+    return _outlined(text)
+
+
+@lru_cache(maxsize=2)
+def _outlined(text: str) -> Node:
+    """The values of a YAML text without mistakes. Nobody changes them."""
     events = (event for event in parser_events(text) if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent))
-    return _node(next(events), events)
+    with collection_paused():
+        return _node(text, next(events), events)
 
 
-def _node(event: Any, events: Iterator[Any]) -> Node:
+def _node(text: str, event: Any, events: Iterator[Any]) -> Node:
     """The value that an event begins."""
     start, stop = event.start_mark.index, event.end_mark.index
     if isinstance(event, yaml.AliasEvent):
         return Node("alias", start, stop, anchor=event.anchor)
     if isinstance(event, yaml.ScalarEvent):
+        stop -= 0 if event.style not in ("|", ">") else len(text[start:stop]) - len(text[start:stop].rstrip())
         return Node("scalar", start, stop, anchor=event.anchor, text=event.value)
     kind = "map" if isinstance(event, yaml.MappingStartEvent) else "list"
     node = Node(kind, start, stop, bool(event.flow_style), anchor=event.anchor)
     inner = next(events)
     while not isinstance(inner, yaml.CollectionEndEvent):
-        node.items.append(_node(inner, events))
+        node.items.append(_node(text, inner, events))
         inner = next(events)
     node.stop = inner.end_mark.index if node.flow else max((item.stop for item in node.items), default=stop)
     return node
@@ -193,6 +202,56 @@ def copied(text: str, keys: Keys, name: str = "text") -> str | None:
     dash = _dash(text, node)
     line, stop = text.rfind("\n", 0, dash) + 1, _end_of_line(text, node.stop)
     return None if text[line:dash].strip() else text[:stop] + "\n" + text[line:stop] + text[stop:]
+
+
+def moved(text: str, keys: Keys, to: int, name: str = "text") -> str | None:
+    """The text with an entry of a block list at another index, character for character, with the comments above it;
+    None if the entries cannot be moved so, since some share a line with others. A use of a name (`*name`) that would
+    then stand before the value with this name becomes a value of its own."""
+    data = parse(text, name).data([])
+    for key in keys[:-1]:
+        data = data[key]
+    if not isinstance(data, list) or not isinstance(keys[-1], int) or not 0 <= to < len(data):
+        return None
+    data.insert(to, data.pop(keys[-1]))
+    found = _with_order(text, keys, to, name)
+    if found is None or _data_at(found, keys[:-1], name) == data:
+        return found
+    for k in range(min(keys[-1], to), max(keys[-1], to) + 1):
+        text = _unnamed(text, [*keys[:-1], k], name)[0]
+    return _with_order(text, keys, to, name)
+
+
+def _data_at(text: str, keys: Keys, name: str) -> Any:
+    """The data at a place; None if a name is used before it is given."""
+    try:
+        data = parse(text, name).data([])
+    except ModelError:
+        return None
+    for key in keys:
+        data = data[key]
+    return data
+
+
+def _with_order(text: str, keys: Keys, to: int, name: str) -> str | None:
+    """The text with an entry of a block list, and the comments above it, at another index; None if an entry on the way
+    shares a line with others."""
+    holder, k = _path(text, outline(text, name), keys, name)[-2], int(keys[-1])
+    if holder.flow:
+        return None
+    first, spans = min(k, to), []
+    for j in range(first, max(k, to) + 1):
+        dash = _dash(text, holder.items[j])
+        line, stop = text.rfind("\n", 0, dash) + 1, _end_of_line(text, holder.items[j].stop)
+        if text[line:dash].strip():
+            return None
+        spans.append((_with_comments_above(text, line, dash - line) if j else line, stop))
+    order = list(range(len(spans)))
+    order.insert(to - first, order.pop(k - first))
+    out, end = text[: spans[0][0]], spans[0][0]
+    for (start, stop), taken in zip(spans, order):
+        out, end = out + text[end:start] + text[slice(*spans[taken])], stop
+    return out + text[end:]
 
 
 # -- places -----------------------------------------------------------------------------------------------------------

@@ -220,8 +220,10 @@ class Source:
         return None
 
 
+@lru_cache(maxsize=2)
 def parse(text: str, name: str) -> Source:
-    """The nodes of a YAML text.
+    """The nodes of a YAML text. Those of the last two texts are kept, since an edit, the data and the robot of a text
+    are read one after another.
 
     Raises:
         ModelError: wrong syntax; the message gives file and line, or the function that reads such a file.

@@ -38,19 +38,27 @@ _FAR = 1e300  # in place of infinite limits
 
 
 @np.errstate(all="ignore")  # numbers that overflow are refused at the end
-def build(robot: Robot) -> Model:
+def build(robot: Robot, like: Model | None = None) -> Model:
     """Freeze a description into a Model. A PlausibilityWarning names each number whose unit is probably wrong.
 
+    Args:
+        like: a model with some of the same links, whose values of bases along rods are taken over. It does not change.
     Raises:
         ModelError: the part of the robot, the rule and the value.
     """
     robot.check()
     warn_of_units(robot)
-    assembly = Assembly(robot)
+    assembly = Assembly(robot, None if like is None else _assembly_of(like))
     model = assembly.model()
     check_finite(robot, {group.name: getattr(model, group.name) for group in fields(model)})
     model.cache["assembly"] = assembly
     return model
+
+
+def _assembly_of(model: Model) -> Assembly | None:
+    """The parts of a model on nodes, where it still has them."""
+    redesign = model.cache.get("redesign")
+    return model.cache.get("assembly") if redesign is None else redesign.assembly
 
 
 def check_finite(robot: Robot, groups: dict[str, Any], known: Model | None = None) -> None:
@@ -83,11 +91,16 @@ class Assembly:
     Fields:
         bodies: of the links, by name, in the order of their number of ancestors. tree: the nodes of joints and bodies.
         here: frames at which joints begin, by name of the link.
+    Args:
+        like: the parts of a robot with some of the same links.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, like: Assembly | None = None) -> None:
         self.robot = robot
         self.bodies = {name: placed(robot.links[name].body) for name in _ordered(robot)}
+        known = {} if like is None else like.bodies
+        for name in self.bodies.keys() & known.keys():
+            self.bodies[name].follow(known[name])
         self.tree = TreeBuilder(robot, {name: body.size for name, body in self.bodies.items()})
         self.here: dict[str, Frame] = {}
         self.courses: Courses = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -198,7 +198,7 @@ class Trajectory:
         view: tuple[float, float] | None = None,
         obstacles: bool = True,
         size: tuple[int, int] = (960, 720),
-        progress: bool = False,
+        progress: bool | Callable[[float], Any] = False,
     ) -> Path:
         """Film the motion, drawn as by `render`. Needs the extra `render`, but no screen.
 
@@ -213,7 +213,8 @@ class Trajectory:
             orbit: rotation speed of the camera about the vertical, per second of the film [deg/s].
             links, paint, view, obstacles: see `render`.
             size: width and height [pixels].
-            progress: True shows the number of frames drawn, if this takes longer than one second.
+            progress: True shows the number of frames drawn, if this takes longer than one second. A function is called
+                with the number now and then; an error that it raises ends the film, and no file is left.
         Returns:
             the path.
         Raises:

@@ -1,8 +1,11 @@
-"""All that is written by hand for the browser: styles, and the template of a node of the tree."""
+"""All that is written by hand for the browser: styles, a node of the tree, and what scrolls the tree."""
 
 NODE = """<q-icon v-if="props.node.icon" :name="props.node.icon" :color="props.node.iconColor" size="1.2em"
 class="q-mr-xs"/><span>{{ props.node.label }}</span><span class="text-grey-6 text-caption q-ml-sm">{{ props.node.kind }}
 </span>"""
+# one statement of JavaScript: the part that is selected comes into view, once the tree has been drawn
+SHOW_SELECTED = """setTimeout(
+() => document.querySelector('.q-tree__node--selected')?.scrollIntoView({block: 'nearest'}), 200)"""
 STYLE = """
 .nicegui-content, .nicegui-tab-panel { padding: 0; gap: 0 }
 .q-field--dense .q-field__control, .q-field--dense .q-field__marginal { min-height: 30px; height: auto }

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from lissom.errors import ModelError
 from lissom.io.mjcf import load_mjcf
 from lissom.io.reading import read
 from lissom.io.robot_file import document
-from lissom.io.text_edits import copied, insert, put, remove, rename_key
+from lissom.io.text_edits import copied, insert, moved, put, remove, rename_key
 from lissom.io.text_files import bytes_of, parse
 from lissom.io.urdf import load_urdf
 from lissom.portable import write_whole
@@ -160,12 +161,19 @@ class RobotDocument:
 
     def change(self, text: str, what: str) -> None:
         """Replace the whole text. `what` is shown at undo."""
-        with self.lock:
+        with self._editing():
             if text != self.text:
                 self._done.append(difference(what, self.text, text))
                 self._undone.clear()
                 self._take(text)
                 self.save()
+
+    @contextmanager
+    def _editing(self) -> Iterator[None]:
+        """Hold the text for an edit, which counts from the text on the disk if another program has just changed it."""
+        with self.lock:
+            self.refresh()
+            yield
 
     def _take(self, text: str) -> None:
         self.text, self.version = text, self.version + 1
@@ -174,7 +182,7 @@ class RobotDocument:
 
     def put(self, keys: Keys, value: Any) -> None:
         """Set the value at a place. Mappings and lists that are missing on the way are made."""
-        with self.lock:
+        with self._editing():
             keys, value = self._from_there(list(keys), value)
             self.change(put(self.text, keys, value, self.name), f"set {_shown(keys)}")
 
@@ -191,7 +199,7 @@ class RobotDocument:
 
     def clear(self, keys: Keys) -> None:
         """Remove the value at a place, if there is one; its default holds then."""
-        with self.lock:
+        with self._editing():
             if self._is_there(keys):
                 self.change(remove(self.text, keys, self.name), f"clear {_shown(keys)}")
 
@@ -203,12 +211,12 @@ class RobotDocument:
 
     def rename_key(self, keys: Keys, new: str) -> None:
         """Give another name to a key of a mapping, such as an actuator in gains."""
-        with self.lock:
+        with self._editing():
             self.change(rename_key(self.text, keys, new, self.name), f"rename {keys[-1]}")
 
     def add(self, section: str, value: dict[str, Any]) -> int:
         """Add a part to the end of a list; its name becomes a free one. Returns its index."""
-        with self.lock:
+        with self._editing():
             items = self.data.get(section)
             given = dict(value)
             if section != "input_limits" and "name" in given:
@@ -232,7 +240,7 @@ class RobotDocument:
 
     def add_entry(self, keys: Keys, value: Any) -> None:
         """Add a value to the end of the list at a place, such as an item of a path."""
-        with self.lock:
+        with self._editing():
             found = self.value(keys)
             if isinstance(found, list) and found:
                 text = insert(self.text, [*keys, len(found)], value, self.name)
@@ -242,7 +250,7 @@ class RobotDocument:
 
     def duplicate(self, section: str, k: int) -> int:
         """Put a copy of a part, with a free name, behind it. Returns the index of the copy."""
-        with self.lock:
+        with self._editing():
             part = self.value([section, k])
             name = self.free_name(section, str(part.get("name", section)))
             text = copied(self.text, [section, k], self.name)
@@ -252,15 +260,17 @@ class RobotDocument:
 
     def move(self, section: str, k: int, to: int) -> None:
         """Move a part to another index of its list. The order of links is that of q, and of actuators that of u."""
-        with self.lock:
+        with self._editing():
             part = deepcopy(self.value([section, k]))
-            text = remove(self.text, [section, k], self.name)
-            text = self._with_entry(text, [section, to], part)
+            text = moved(self.text, [section, k], to, self.name)
+            if text is None:
+                text = remove(self.text, [section, k], self.name)
+                text = self._with_entry(text, [section, to], part)
             self.change(text, f"move {part.get('name', '')}")
 
     def rename(self, section: str, k: int, new: str) -> None:
         """Give a part another name, and change it in all parts that name it."""
-        with self.lock:
+        with self._editing():
             old = self.value([section, k, "name"])
             text = put(self.text, [section, k, "name"], new, self.name)
             family = {"couplings": "actuators"}.get(section, section)
@@ -273,7 +283,7 @@ class RobotDocument:
     def remove(self, section: str, k: int) -> list[str]:
         """Remove a part and the parts that need it, such as the links on a link. Lists and mappings with its name lose
         this entry and stay if they have others. Returns what was removed, such as "link 'arm'"."""
-        with self.lock:
+        with self._editing():
             gone, lost = self._needing(section, k)
             told = [f"{sections()[kind]} {self.value([kind, j, 'name'])!r}" for kind, j in sorted(gone, key=_by_part)]
             text = self.text
@@ -315,7 +325,7 @@ class RobotDocument:
         Raises:
             ModelError: a file has mistakes, or a name is taken already.
         """
-        with self.lock:
+        with self._editing():
             other = robot_of_file(within(self.folder, path))
             robot, faults = read(self.text, self.name)
             if robot is None or faults:
@@ -346,7 +356,7 @@ class RobotDocument:
 
     def undo(self) -> None:
         """Take the last edit back."""
-        with self.lock:
+        with self._editing():
             if self._done:
                 edit = self._done.pop()
                 self._undone.append(edit)
@@ -354,7 +364,7 @@ class RobotDocument:
 
     def redo(self) -> None:
         """Make the last edit that was taken back again."""
-        with self.lock:
+        with self._editing():
             if self._undone:
                 edit = self._undone.pop()
                 self._done.append(edit)

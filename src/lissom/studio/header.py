@@ -8,6 +8,7 @@ from typing import Any, final
 
 from lissom.studio.dialogs import passing_dialog
 from lissom.studio.document import RobotDocument, robot_files, templates
+from lissom.studio.messages import Messages
 from lissom.studio.scene import Studio
 from lissom.studio.segmented_arm import MOST, arm_text
 from lissom.studio.session import StudioSession
@@ -24,19 +25,17 @@ class Header:
     """The bar.
 
     Args:
-        made: what all pages share. select: selects a part by its keys. do: makes a change and tells its errors.
-        tell: shows a message.
+        made: what all pages share. select: selects a part by its keys. messages: of the page.
     """
 
     def __init__(
         self,
         made: Studio,
         select: Callable[[list[str | int]], Any],
-        do: Callable[[Callable[[], Any]], Any],
-        tell: Callable[..., Any],
+        messages: Messages,
     ) -> None:
         self.studio, self.document, self.session = made, made.document, made.session
-        self._select, self._do, self._tell = select, do, tell
+        self._select, self.messages = select, messages
         self._make()
 
     def _make(self) -> None:
@@ -70,6 +69,8 @@ class Header:
             ui.space()
             self.busy = ui.spinner(size="sm", color="white")
             self.status = ui.label("").classes("text-caption ellipsis").style("max-width: 34em")
+            with self.status:
+                self.whole_status = ui.tooltip("").classes("text-body2").style("max-width: 30em")
 
     def _take_template(self, name: str, text: str) -> None:
         self.document.change(text, f"template {name}")
@@ -99,9 +100,9 @@ class Header:
         dialog, file, parent, prefix = self._attach_dialog()
         if await dialog and file.value:
             on = None if parent.value == WORLD else parent.value
-            added = self._do(lambda: self.document.attach(str(file.value), on, prefix.value or ""))
+            added = self.messages.attempt(lambda: self.document.attach(str(file.value), on, prefix.value or ""))
             if added:
-                self._tell(f"added {', '.join(added)}", good=True)
+                self.messages.tell(f"added {', '.join(added)}", good=True)
 
     def _attach_dialog(self) -> tuple[Any, Any, Any, Any]:
         """A dialog that asks for a robot file, and its fields."""
@@ -130,7 +131,9 @@ class Header:
         self.undo_hint.set_text(f"undo: {document.undo_name}" if document.undo_name else "nothing to undo")
         self.redo_hint.set_text(f"redo: {document.redo_name}" if document.redo_name else "nothing to redo")
         self.busy.set_visibility(session.busy_for > 0.3 or session.run is not None)
-        self.status.set_text(state_text(document, session))
+        text = state_text(document, session)
+        self.status.set_text(text)
+        self.whole_status.set_text(text)
 
 
 def state_text(document: RobotDocument, session: StudioSession) -> str:

@@ -5,16 +5,16 @@ All that the page shows is read from a document and a session, which know nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, final
 
-from lissom.errors import ModelError
 from lissom.studio.browser_parts import STYLE
 from lissom.studio.cursor_plot import CursorPlot
 from lissom.studio.header import HEIGHT, Header
+from lissom.studio.messages import Messages
 from lissom.studio.part_buttons import PartButtons
 from lissom.studio.part_panel import PartPanel
+from lissom.studio.results_list import ResultsList
 from lissom.studio.run_tab import RunTab
 from lissom.studio.scene import Studio
 from lissom.studio.session import call_of
@@ -22,6 +22,7 @@ from lissom.studio.text_tabs import FileTab, PythonTab
 from lissom.studio.tree import PartTree
 
 _POLL = 0.15  # between two looks at the session [s]
+_OTHER_SITE = {"localhost": "127.0.0.1", "127.0.0.1": "localhost"}
 
 
 @final
@@ -36,9 +37,10 @@ class Page:
         from nicegui import ui
 
         self.studio, self.document, self.session, self._built = made, made.document, made.session, None
+        self.messages = Messages()
         ui.add_css(STYLE)
         ui.colors(primary="#2f5d8a", negative="#b3402a", positive="#3f7d58")
-        self.header = Header(made, self._select, self._do, self._tell)
+        self.header = Header(made, self._select, self.messages)
         two = ui.splitter(value=32, limits=(20, 60)).classes("w-full").style(f"height: calc(100vh - {HEIGHT}px)")
         with two:
             with two.before:
@@ -50,11 +52,14 @@ class Page:
         self._select(made.selected)
 
     def _scene(self) -> None:
-        """The scene of viser, at the next port of the same host, and room for curves below it."""
+        """The scene of viser, at the next port of the same host, and room for curves below it. Browsers give pages of
+        other sites a process of their own, so that a scene that is drawn slowly does not stop this page: the scene of
+        localhost has the address 127.0.0.1, and the other way round."""
         from nicegui import ui
 
         request = ui.context.client.request
         host = (request.url.hostname if request else None) or "localhost"
+        host = _OTHER_SITE.get(host, host)
         shown = f"[{host}]" if ":" in host else host
         with ui.column().classes("w-full h-full no-wrap gap-0"):
             frame = ui.element("iframe").props(f'src="http://{shown}:{self.studio.port}" title="scene"')
@@ -62,7 +67,7 @@ class Page:
             self.curves = CursorPlot(self.studio)
 
     def _side(self) -> None:
-        """The left side: the tabs, and the mistakes and the last call below them."""
+        """The left side: the tabs, and below them what a computation has done, the mistakes and the last call."""
         from nicegui import ui
 
         with ui.column().classes("w-full h-full no-wrap gap-0"):
@@ -73,25 +78,29 @@ class Page:
                 with ui.tab_panel(build).classes("q-pa-none h-full column no-wrap"):
                     self._build_tab()
                 with ui.tab_panel(run).classes("q-pa-sm h-full"):
-                    self.run = RunTab(self.session, self._do, self._tell, lambda result: self.curves.show(result))
+                    self.run = RunTab(self.session, self.messages, self._results)
                 with ui.tab_panel(text).classes("q-pa-none h-full"):
                     self.file = FileTab(self.document)
                 with ui.tab_panel(python).classes("q-pa-sm h-full"):
-                    self.python = PythonTab(self.session, self._do)
+                    self.python = PythonTab(self.session, self.messages)
             with ui.column().classes("w-full gap-0 q-px-sm q-py-xs bg-grey-2").style("max-height: 22%; overflow: auto"):
+                self.run.make_progress()
                 self.mistakes = ui.column().classes("w-full gap-0")
                 self.call = ui.label("").classes("calls").tooltip("the last call of the library")
+
+    def _results(self) -> ResultsList:
+        return ResultsList(self.session, self.messages, lambda result: self.curves.show(result))
 
     def _build_tab(self) -> None:
         from nicegui import ui
 
-        PartButtons(self.document, lambda: self.part.selected, self._select, self._do, self._tell)
+        PartButtons(self.document, lambda: self.part.selected, self._select, self.messages)
         two = ui.splitter(horizontal=True, value=36, limits=(10, 85)).classes("w-full col").style("min-height: 0")
         with two:
             with two.before, ui.scroll_area().classes("w-full h-full"):
                 self.tree = PartTree(self.document, self.session, self._show_part)
             with two.after, ui.scroll_area().classes("w-full h-full"):
-                self.part = PartPanel(self.studio, self._do, self._tell)
+                self.part = PartPanel(self.studio, self.messages)
 
     def _select(self, keys: list[str | int]) -> None:
         """Select a part in the tree and show its form."""
@@ -102,21 +111,6 @@ class Page:
     def _show_part(self, keys: list[str | int]) -> None:
         self.part.selected = keys
         self.part.show()
-
-    def _do(self, change: Callable[[], Any]) -> Any:
-        """Make a change; its errors are told."""
-        try:
-            return change()
-        except (ModelError, OSError) as error:
-            self._tell(str(error))
-            return None
-
-    def _tell(self, text: str, good: bool = False) -> None:
-        from nicegui import ui
-
-        close: Any = [] if good else [{"label": "close", "color": "white", "dense": True, "noCaps": True}]
-        ui.notify(text, type="positive" if good else "negative", multi_line=True, position="bottom",
-                  timeout=4000 if good else 9000, actions=close)  # fmt: skip
 
     def _key(self, event: Any) -> None:
         if event.action.keydown and (event.modifiers.ctrl or event.modifiers.meta):

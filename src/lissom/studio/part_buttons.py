@@ -9,6 +9,7 @@ from typing import Any, final
 from lissom.studio.dialogs import name_dialog
 from lissom.studio.document import RobotDocument
 from lissom.studio.forms import part_kind, sections
+from lissom.studio.messages import Messages
 from lissom.studio.values import blank, name_of
 
 
@@ -18,7 +19,7 @@ class PartButtons:
 
     Args:
         document: the robot file. selected: gives the keys of the selected part. select: selects another one.
-        do: makes a change and tells its errors. tell: shows a message.
+        messages: of the page.
     """
 
     def __init__(
@@ -26,10 +27,9 @@ class PartButtons:
         document: RobotDocument,
         selected: Callable[[], list[str | int]],
         select: Callable[[list[str | int]], Any],
-        do: Callable[[Callable[[], Any]], Any],
-        tell: Callable[..., Any],
+        messages: Messages,
     ) -> None:
-        self.document, self._selected, self._select, self._do, self._tell = document, selected, select, do, tell
+        self.document, self._selected, self._select, self.messages = document, selected, select, messages
         self._make()
 
     def _make(self) -> None:
@@ -80,14 +80,14 @@ class PartButtons:
             value = {"name": value.pop("name"), "parent": here, **value}
         if "type" in value:
             value = {"type": value.pop("type"), **value}
-        k = self._do(lambda: self.document.add(section, value))
+        k = self.messages.attempt(lambda: self.document.add(section, value))
         if k is not None:
             self._select([section, k])
 
     def _add_fluid(self) -> None:
         self.adder.close()
         if self.document.value(["fluid"]) is None:
-            self._do(lambda: self.document.put(["fluid"], {"density": 1000}))
+            self.messages.attempt(lambda: self.document.put(["fluid"], {"density": 1000}))
         self._select(["fluid"])
 
     def _part(self) -> tuple[str, int] | None:
@@ -95,37 +95,37 @@ class PartButtons:
         selected = self._selected()
         if len(selected) == 2:
             return str(selected[0]), int(selected[1])
-        self._tell("select a part in the tree first")
+        self.messages.tell("select a part in the tree first")
         return None
 
     def _duplicate(self) -> None:
         if (part := self._part()) is not None:
-            found = self._do(lambda: self.document.duplicate(*part))
+            found = self.messages.attempt(lambda: self.document.duplicate(*part))
             if found is not None:
                 self._select([part[0], found])
 
     def _remove(self) -> None:
         if self._selected() == ["fluid"]:
-            self._do(lambda: self.document.clear(["fluid"]))
+            self.messages.attempt(lambda: self.document.clear(["fluid"]))
             self._select([])
         elif (part := self._part()) is not None:
-            gone = self._do(lambda: self.document.remove(*part))
+            gone = self.messages.attempt(lambda: self.document.remove(*part))
             if gone:
                 self._select([])
-                self._tell(f"removed {', '.join(gone)}; undo brings them back", good=True)
+                self.messages.tell(f"removed {', '.join(gone)}; undo brings them back", good=True)
 
     def _move(self, by: int) -> None:
         if (part := self._part()) is not None:
             section, k = part
             if 0 <= k + by < len(self.document.value([section])):
-                self._do(lambda: self.document.move(section, k, k + by))
+                self.messages.attempt(lambda: self.document.move(section, k, k + by))
                 self._select([section, k + by])
 
     async def _ask_name(self) -> None:
         if (part := self._part()) is not None:
             new = await name_dialog(name_of(self.document.value(part)))
             if new:
-                self._do(lambda: self.document.rename(*part, new.strip()))
+                self.messages.attempt(lambda: self.document.rename(*part, new.strip()))
                 self._select([*part])
 
 

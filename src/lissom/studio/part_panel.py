@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, final
 
 from lissom.studio.drawings import blank_section, modes_drawing, rods_of, section_drawing
 from lissom.studio.forms import ONE_OF, Kind, document_form, form_of, part_kind, sections
+from lissom.studio.messages import Messages
 from lissom.studio.placing import is_placed
 from lissom.studio.scene import Studio
 from lissom.studio.values import name_of
@@ -20,17 +20,17 @@ class PartPanel:
     """The panel of the selected part, in the container that is current when it is made.
 
     Args:
-        made: what all pages share. do: makes a change and tells its errors. tell: shows a message.
+        made: what all pages share. messages: of the page.
     Fields:
         selected: keys of the part; none are the whole robot. form: its fields.
     """
 
-    def __init__(self, made: Studio, do: Callable[[Callable[[], Any]], Any], tell: Callable[..., Any]) -> None:
+    def __init__(self, made: Studio, messages: Messages) -> None:
         from nicegui import ui
 
-        self.studio, self.document, self.session, self._do, self._tell = made, made.document, made.session, do, tell
+        self.studio, self.document, self.session, self.messages = made, made.document, made.session, messages
         self.selected: list[str | int] = []
-        self.form = PartForm(self.document, tell, self.show)
+        self.form = PartForm(self.document, messages.tell, self.show)
         self.drawings: Any = None
         self.modes: Any = None
         self.part = ui.column().classes("w-full gap-0 q-px-sm q-pb-lg")
@@ -111,9 +111,9 @@ class PartPanel:
         def toggle() -> None:
             model = self.session.model
             if not is_on and (model is None or not is_placed(model, section, name)):
-                self._tell(f"{name}: mend the mistakes below first, so that the part is in the scene")
+                self.messages.tell(f"{name}: mend the mistakes below first, so that the part is in the scene")
                 return
-            self._do(lambda: self.studio.place([] if is_on else self.selected))
+            self.messages.attempt(lambda: self.studio.place([] if is_on else self.selected))
             self.show()
 
         button.on_click(toggle)

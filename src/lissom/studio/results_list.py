@@ -11,6 +11,7 @@ import numpy as np
 
 from lissom.studio.dialogs import name_dialog, passing_dialog
 from lissom.studio.graphs import fit_table, graph_of
+from lissom.studio.messages import Messages
 from lissom.studio.session import Result, StudioSession, summary
 
 SMALL = "flat dense no-caps size=sm"
@@ -23,28 +24,24 @@ class ResultsList:
     """The list, in the container that is current when it is made.
 
     Args:
-        session: the robot and its results. do: makes a change and tells its errors. tell: shows a message.
-        curves: shows the curves of a motion below the scene.
+        session: the robot and its results. messages: of the page. curves: shows the curves of a motion below the scene.
     """
 
-    def __init__(
-        self,
-        session: StudioSession,
-        do: Callable[[Callable[[], Any]], Any],
-        tell: Callable[..., Any],
-        curves: Callable[[Result], Any],
-    ) -> None:
+    def __init__(self, session: StudioSession, messages: Messages, curves: Callable[[Result], Any]) -> None:
         from nicegui import ui
 
-        self.session, self._do, self._tell, self._curves = session, do, tell, curves
+        self.session, self.messages, self._curves = session, messages, curves
         self._compared: set[str] = set()
+        self._known = set(session.results)  # names of results that were shown before
         with ui.row().classes("w-full items-center justify-between"):
             ui.label("Results").classes("text-subtitle2")
             with ui.row().classes("gap-0"):
                 ui.button("Compare", icon="stacked_line_chart", on_click=self._compare).props(
                     f"{SMALL} data-place=compare"
                 ).tooltip("curves of the results that are ticked, over each other")
-                ui.button("Back to the robot", icon="undo", on_click=lambda: do(session.back)).props(SMALL)
+                ui.button("Back to the robot", icon="undo", on_click=lambda: messages.attempt(session.back)).props(
+                    SMALL
+                )
         self.results = ui.column().classes("w-full gap-1")
 
     def show(self) -> None:
@@ -57,6 +54,7 @@ class ResultsList:
             for result in reversed(list(self.session.results.values())):
                 with ui.card().props("flat bordered").classes("w-full q-pa-xs gap-0"):
                     self._show_result(result)
+        self._known = set(self.session.results)
 
     def _show_result(self, result: Result) -> None:
         from nicegui import ui
@@ -71,7 +69,9 @@ class ResultsList:
                 ui.label(name).classes("text-body2 text-weight-medium cursor-pointer").on(
                     "click", partial(self._ask_name, name)
                 ).tooltip("rename")
-                ui.label(summary(result)).classes("text-caption text-grey-8")
+                told = ui.label(summary(result)).classes("text-caption text-grey-8")
+                if name not in self._known:  # a new result comes into view
+                    told.run_method("scrollIntoView", {"block": "center"})
         with ui.row().classes("w-full items-center gap-0 no-wrap"):
             is_ghost = name in self.session.ghosts
             for icon, place, hint, react in (
@@ -80,7 +80,7 @@ class ResultsList:
                  partial(self.session.toggle_ghost, name)),
                 ("delete_outline", "forget", "forget it", partial(self.session.forget, name)),
             ):  # fmt: skip
-                ui.button(icon=icon, on_click=partial(self._do, react)).props(
+                ui.button(icon=icon, on_click=partial(self.messages.attempt, react)).props(
                     f'{SMALL} data-place="{place}-{name}"'
                 ).tooltip(hint)
             if result.kind == "motion":
@@ -95,20 +95,26 @@ class ResultsList:
                 ui.button("into the file", icon="edit_note", on_click=partial(self._take_values, name)).props(
                     f'{SMALL} data-place="take-{name}"'
                 ).tooltip("write the values into the robot file")
-            saver = ui.button(icon="save_alt").props(SMALL).tooltip("write a file beside the robot")
+            saver = ui.button(icon="save_alt").props(f'{SMALL} data-place="save-{name}"')
+            saver.tooltip("write a file beside the robot")
             with saver, ui.menu().props("auto-close"):
                 for ending in _FILES.get(result.kind, ("png",)):
                     ui.menu_item(f".{ending}", on_click=partial(self._store, name, ending))
+                if result.kind != "statics":
+                    ui.menu_item("film .mp4", on_click=partial(self._film, name))
         if result.kind == "fit":
             ui.html(fit_table(result), sanitize=False).classes("text-caption")
         if result.kind == "modes":
             with ui.row().classes("gap-1"):
                 for k, omega in enumerate(result.value.frequencies[:12]):
                     hertz = ui.button(f"{omega / (2 * np.pi):.3g} Hz").props("outline dense no-caps size=sm")
-                    hertz.on_click(partial(self._do, partial(self.session.show_result, name, k)))
+                    hertz.on_click(partial(self.messages.attempt, partial(self.session.show_result, name, k)))
+
+    def _back(self) -> None:
+        self.messages.attempt(self.session.back)
 
     def _show_curves(self, name: str) -> None:
-        self._do(lambda: self.session.show_result(name))
+        self.messages.attempt(lambda: self.session.show_result(name))
         self._curves(self.session.results[name])
 
     def _tick(self, name: str, event: Any) -> None:
@@ -117,7 +123,7 @@ class ResultsList:
     def _compare(self) -> None:
         chosen = [name for name in self.session.results if name in self._compared]
         if len(chosen) < 2:
-            self._tell("tick two results or more; a click on their names renames them")
+            self.messages.tell("tick two results or more; a click on their names renames them")
         else:
             self._show_graph(chosen)
 
@@ -125,7 +131,7 @@ class ResultsList:
         """A dialog with the graph of results."""
         from nicegui import ui
 
-        picture = self._do(lambda: graph_of([self.session.results[name] for name in names]))
+        picture = self.messages.attempt(lambda: graph_of([self.session.results[name] for name in names]))
         if picture is None:
             return
         with passing_dialog() as dialog, ui.card().style("max-width: 92vw; max-height: 92vh"):
@@ -140,12 +146,16 @@ class ResultsList:
     async def _ask_name(self, name: str) -> None:
         new = await name_dialog(name, "result-name")
         if new and new.strip() != name:
-            self._do(lambda: self.session.rename(name, new.strip()))
+            self.messages.attempt(lambda: self.session.rename(name, new.strip()))
 
     def _take_values(self, name: str) -> None:
-        self._do(lambda: self.session.take_values(name))
+        self.messages.attempt(lambda: self.session.take_values(name))
+
+    def _film(self, name: str) -> None:
+        if self.messages.attempt(lambda: self.session.film(name)) is False:
+            self.messages.tell("another computation is running; stop it first")
 
     def _store(self, name: str, ending: str) -> None:
-        path = self._do(lambda: self.session.store(name, ending))
+        path = self.messages.attempt(lambda: self.session.store(name, ending))
         if path is not None:
-            self._tell(f"wrote {path}", good=True)
+            self.messages.tell(f"wrote {path}", good=True)

@@ -10,9 +10,10 @@ import numpy as np
 
 from lissom.studio.curve_dialog import draw_curve, number_field
 from lissom.studio.drawings import graph_picture
+from lissom.studio.messages import Messages
 from lissom.studio.results_list import SMALL, ResultsList
 from lissom.studio.runs import Axis, varied_names
-from lissom.studio.session import Result, StudioSession, inputs_of
+from lissom.studio.session import StudioSession, inputs_of
 from lissom.studio.values import expression_of, graph, table_expression
 
 
@@ -21,25 +22,18 @@ class RunTab:
     """The tab "Run", in the container that is current when it is made.
 
     Args:
-        session: the robot and its results. do: makes a change and tells its errors. tell: shows a message.
-        curves: shows the curves of a motion below the scene.
+        session: the robot and its results. messages: of the page. results: makes the list of results in the tab.
     """
 
-    def __init__(
-        self,
-        session: StudioSession,
-        do: Callable[[Callable[[], Any]], Any],
-        tell: Callable[..., Any],
-        curves: Callable[[Result], Any],
-    ) -> None:
-        self.session, self._do, self._tell, self._curves = session, do, tell, curves
+    def __init__(self, session: StudioSession, messages: Messages, results: Callable[[], ResultsList]) -> None:
+        self.session, self.messages = session, messages
         self._inputs: tuple[tuple[str, str], ...] = ()
         self._texts: list[Any] = []
         self._graphs: list[Any] = []
         self._noted, self._shown_calls = "", ""
-        self._make()
+        self._make(results)
 
-    def _make(self) -> None:
+    def _make(self, results: Callable[[], ResultsList]) -> None:
         from nicegui import ui
 
         with ui.scroll_area().classes("w-full h-full"), ui.column().classes("w-full gap-2"):
@@ -61,16 +55,21 @@ class RunTab:
             self._branch_part()
             self._sweep_part()
             self._fit_part()
-            self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback data-place=progress")
-            with ui.row().classes("w-full items-center gap-2 no-wrap"):
-                self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props(
-                    "no-caps dense flat data-place=stop"
-                )
-                self.done = ui.label("").classes("text-caption")
-            self.note = ui.label("").classes("text-caption whitespace-pre-wrap")
-            self.results = ResultsList(self.session, self._do, self._tell, self._curves)
+            self.results = results()
             ui.label("Calls of the library").classes("text-subtitle2 q-pt-sm")
             self.calls = ui.label("").classes("calls")
+
+    def make_progress(self) -> None:
+        """Make the progress of a computation and the last message about one, in the container that is current."""
+        from nicegui import ui
+
+        self.progress = ui.linear_progress(0.0, show_value=False).props("instant-feedback data-place=progress")
+        with ui.row().classes("w-full items-center gap-2 no-wrap"):
+            self.stopper = ui.button("Stop", icon="stop", on_click=self.session.stop_run).props(
+                "no-caps dense flat data-place=stop"
+            )
+            self.done = ui.label("").classes("text-caption")
+        self.note = ui.label("").classes("text-caption whitespace-pre-wrap").props("data-place=note")
 
     def _button(self, text: str, icon: str, react: Callable[[], Any], hint: str) -> None:
         from nicegui import ui
@@ -205,8 +204,8 @@ class RunTab:
         return f"{stem} {k}"
 
     def _begun(self, start: Callable[[], Any]) -> None:
-        if self._do(start) is False:
-            self._tell("another computation is running; stop it first")
+        if self.messages.attempt(start) is False:
+            self.messages.tell("another computation is running; stop it first")
 
     def _statics(self) -> None:
         self._begun(lambda: self.session.solve_statics(self._free("statics"), self._start_inputs()))
@@ -252,4 +251,5 @@ class RunTab:
         if noted != self._noted:
             self._noted = noted
             self.note.set_text(session.note)
+            self.note.set_visibility(bool(session.note))
             self.results.show()

@@ -32,7 +32,7 @@ class Studio:
         nothing = Robot("no robot yet")
         nothing.add_link("world")
         self.viewer = Viewer(nothing.build(), None, None, None, host, port, hosts)
-        self.session = StudioSession(document, self.show)
+        self.session = StudioSession(document, self.show, self.show_ranges)
         self.selected: list[str | int] = []  # by the last page, with which a new one begins
         self.placing: list[str | int] = []  # the part that has a handle in the scene
         self._handle: Any = None
@@ -51,6 +51,10 @@ class Studio:
         if view.model.n_nodes and not self._is_seen(view):
             keep = self._seen is not None
             self.look(keep=keep)
+
+    def show_ranges(self, view: Session) -> None:
+        """Show the ranges of the inputs of a session, if it is still shown."""
+        self.viewer.post(lambda: self.viewer.panel.take_ranges() if self.viewer.session is view else None)
 
     def _is_seen(self, view: Session) -> bool:
         """Whether the cameras, as they were turned last, still show a robot well: it is about as large, and where it

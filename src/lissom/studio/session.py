@@ -25,6 +25,7 @@ from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, Plausib
 from lissom.inverse.fit import Fit
 from lissom.io.reading import Fault, read
 from lissom.io.robot_file import fault_of
+from lissom.model.build import build
 from lissom.model.model import Model
 from lissom.model.redesign import redesign_of
 from lissom.robot.functions import Expression
@@ -38,9 +39,13 @@ from lissom.stepping.statistics import Statistics
 from lissom.studio.document import RobotDocument, files_outside, within
 from lissom.studio.runs import Axis, Swept, branch_run, fit_run, places_of_values, shown_as_motion, sweep_run
 from lissom.studio.values import table_expression
+from lissom.viewing.controls import input_sliders
+from lissom.viewing.plots import inputs_by_unit
 from lissom.viewing.session import Session
 
 _PAUSE = 0.25  # between two looks at the file [s]
+_WIDER = 1.5  # factor of ranges of inputs, below which they stay over an edit
+_FPS = 25.0  # pictures of a film a second
 _KEPT = 500  # number of times and of calls that are kept
 _FRAMES = 60  # pictures of one period of a mode
 _PERIODS, _SECONDS = 3, 2.0  # periods of a mode in a motion, and their duration on the screen [s]
@@ -137,6 +142,7 @@ class StudioSession:
     Args:
         document: the robot file.
         show: called with the viewer's session of each new robot, or of a result.
+        show_ranges: called with the session that is shown after its inputs have got other ranges.
     Fields:
         built: what is known about the last version that was built.
         model, view: the last good robot, and the session in which it is shown; None before the first one.
@@ -146,8 +152,13 @@ class StudioSession:
         note: the last message about a computation.
     """
 
-    def __init__(self, document: RobotDocument, show: Callable[[Session], Any] = lambda session: None) -> None:
-        self.document, self._show = document, show
+    def __init__(
+        self,
+        document: RobotDocument,
+        show: Callable[[Session], Any] = lambda session: None,
+        show_ranges: Callable[[Session], Any] = lambda session: None,
+    ) -> None:
+        self.document, self._show, self._show_ranges, self._is_ranged = document, show, show_ranges, True
         self.built = Built()
         self.model: Model | None = None
         self.view: Session | None = None
@@ -204,9 +215,22 @@ class StudioSession:
             except (ModelError, OSError) as error:
                 self.note = str(error)
             with self._due:
-                self._due.wait_for(
+                is_due = self._due.wait_for(
                     lambda: self._ends.is_set() or self.built.version != self.document.version, timeout=_PAUSE
                 )
+            if not is_due:
+                self._find_ranges()
+
+    def _find_ranges(self) -> None:
+        """Find the ranges of inputs again some time after an edit, which takes over those of the robot before."""
+        view = self.view
+        if self._is_ranged or view is None or self.built.version != self.document.version:
+            return
+        self._is_ranged = True
+        found = input_sliders(view.model)
+        if any(max(one.high, old.high) > _WIDER * min(one.high, old.high) for one, old in zip(found, view.inputs)):
+            view.inputs = found
+            self._show_ranges(view)
 
     def _build(self) -> None:
         version, text = self.document.version, self.document.text
@@ -259,7 +283,7 @@ class StudioSession:
                 model = redesign_of(self.model).model(robot)
             call = "model = robot.build()" if model is None else _with(robot, self._paths())
             if model is None:
-                model, self._data = robot.build(), self.document.data
+                model, self._data = build(robot, like=self.model), self.document.data
                 self._last_doubts = _told(caught)
         self._say(call)
         return model, self._last_doubts
@@ -277,7 +301,9 @@ class StudioSession:
         if before is not None and before.mode != "replay":  # whose inputs are those of a result
             self.inputs |= dict(zip(before.model.inputs.names, before.u.tolist()))
         u = [self.inputs.get(name, 0.0) for name in names]
-        view = Session(model, None, None, u, before if same else None)
+        known = before.inputs if before is not None and _have_same_inputs(before.model, model) else None
+        view = Session(model, None, None, u, before if same else None, known)
+        self._is_ranged = known is None
         if before is not None:
             view.set_shape(before.q if same else kept_shape(before.model, before.q, model))
         mode = before.mode if before is not None else "equilibrium"
@@ -322,6 +348,10 @@ class StudioSession:
                 warnings.simplefilter("always")
                 value = function(model, run)
             told = "; ".join(_told(caught))
+            if value is None:  # a file
+                self._say(run.call)
+                self.note = f"wrote {name} in {_duration(time.perf_counter() - run.began)}"
+                return
             self._keep(Result(name, kind, model, value, run.call, time.perf_counter() - run.began), told)
         except Stopped as stop:
             self._keep_part(name, kind, model, run, stop, "stopped")
@@ -337,7 +367,7 @@ class StudioSession:
         """Keep a result and show it."""
         self.results[result.name] = result
         self._say(result.call)
-        said = f"{result.name}: {summary(result)} in {result.seconds:.2g} s"
+        said = f"{result.name}: {summary(result)} in {_duration(result.seconds)}"
         self.note = said + (f"; {told}" if told else "")
         self.show_result(result.name)
 
@@ -522,6 +552,29 @@ class StudioSession:
                    "mat": f"motion.to_mat({path.name!r})"}.get(ending, f"motion.save({path.name!r})"))  # fmt: skip
         return path
 
+    def film(self, name: str) -> bool:
+        """Film a result in the background, as `Trajectory.animate` does, into the folder of results beside the robot
+        file. Returns False if a computation is running.
+
+        Raises:
+            ModelError: there is no such result, or nothing of it moves.
+        """
+        from lissom.viewing.render import chosen_speed
+
+        result = self.results.get(name)
+        if result is None or result.kind == "statics":
+            raise ModelError(f"result {name!r}: must move, as motions, modes, branches and sweeps do")
+        motion, path = self._motion_of(result, 0), within(self._results_folder(), f"{name}.mp4")
+        duration = float(motion.t[-1] - motion.t[0])
+        count = max(duration * _FPS / chosen_speed(duration), 1.0)
+
+        def filmed(_: Model, run: Run) -> None:
+            path.parent.mkdir(exist_ok=True)
+            motion.animate(path, model=result.model, fps=_FPS,
+                           progress=lambda n: run.advance(n / count, f"{n:.0f} of {count:.0f} pictures"))  # fmt: skip
+
+        return self.compute(path.name, "film", f"motion.animate({path.name!r})", filmed)
+
     def _results_folder(self) -> Path:
         """Folder of results beside the robot file."""
         stem = "robot" if self.document.path is None else self.document.path.stem
@@ -576,8 +629,13 @@ def _with(robot: Robot, paths: list[str]) -> str:
 
 def alike(a: Model, b: Model) -> bool:
     """Whether two models have the same coordinates and inputs."""
-    same = a.nq == b.nq and a.nv == b.nv and a.links.names == b.links.names and a.inputs.names == b.inputs.names
+    same = a.nq == b.nq and a.nv == b.nv and a.links.names == b.links.names and _have_same_inputs(a, b)
     return same and np.array_equal(a.links.v_start, b.links.v_start) and set(a.frames) == set(b.frames)
+
+
+def _have_same_inputs(a: Model, b: Model) -> bool:
+    """Whether two models have inputs of the same names and units."""
+    return a.inputs.names == b.inputs.names and inputs_by_unit(a) == inputs_by_unit(b)
 
 
 def kept_shape(old: Model, q: np.ndarray, new: Model) -> np.ndarray:
@@ -658,6 +716,11 @@ def _listed(u: list[float]) -> str:
 def _told(caught: list[warnings.WarningMessage]) -> list[str]:
     kinds = (AccuracyWarning, PlausibilityWarning)
     return list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, kinds)))
+
+
+def _duration(seconds: float) -> str:
+    """A computing time in words."""
+    return f"{seconds:.2g} s" if seconds < 10.0 else f"{seconds:.0f} s"
 
 
 def _of_syntax(message: str, name: str) -> Fault:

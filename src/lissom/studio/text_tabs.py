@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 from lissom.studio.document import RobotDocument
+from lissom.studio.messages import Messages
 from lissom.studio.python_text import python_of
 from lissom.studio.session import StudioSession
 
@@ -42,13 +42,13 @@ class PythonTab:
     """The script of the last good robot, in the container that is current when it is made.
 
     Args:
-        session: the robot. do: makes a change and tells its errors.
+        session: the robot. messages: of the page.
     """
 
-    def __init__(self, session: StudioSession, do: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, session: StudioSession, messages: Messages) -> None:
         from nicegui import ui
 
-        self.session, self._do = session, do
+        self.session, self.messages = session, messages
         with ui.scroll_area().classes("w-full h-full"):
             ui.label("The script that makes the same robot").classes("text-caption text-grey-7")
             self.code = ui.code("", language="python").classes("w-full text-caption")
@@ -57,6 +57,6 @@ class PythonTab:
         """Write the script again."""
         model = self.session.model
         if model is not None:
-            text = self._do(lambda: python_of(model.description))
+            text = self.messages.attempt(lambda: python_of(model.description))
             if text is not None and self.code.content != text:
                 self.code.set_content(text)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, final
 
-from lissom.studio.browser_parts import NODE
+from lissom.studio.browser_parts import NODE, SHOW_SELECTED
 from lissom.studio.document import RobotDocument
 from lissom.studio.forms import sections
 from lissom.studio.session import StudioSession
@@ -48,6 +48,7 @@ class PartTree:
     def select(self, keys: list[str | int]) -> None:
         """Mark a part, without a call of `choose`."""
         self.tree.select(json.dumps(keys) if keys else _ROBOT)
+        self.tree.client.run_javascript(SHOW_SELECTED)
 
     def show(self) -> None:
         """Show the parts of the document, if they have changed."""
@@ -62,8 +63,8 @@ class PartTree:
         self._text = text
         self.tree.props["nodes"] = nodes
         self.tree.update()
-        if first and len(self.document.names("links")) <= _OPEN_LINKS:
-            self.tree.expand()
+        if first:
+            self.tree.expand(None if len(self.document.names("links")) <= _OPEN_LINKS else [_ROBOT])
         elif grown:
             self.tree.expand([node["id"] for node in _parents(nodes, grown)])
 

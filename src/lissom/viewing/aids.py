@@ -116,6 +116,8 @@ class Aids:
 
     Args:
         size: of the robot [m]. low: its lowest coordinates (3,) [m], beside which the axes stand.
+    Fields:
+        corners: the outermost points of the axes and the bar, shape (6, 3) [m].
     """
 
     def __init__(self, scene: Any, size: float, low: np.ndarray) -> None:
@@ -132,6 +134,7 @@ class Aids:
         self.axes.append(scene.add_line_segments("/aids/bar", lines, _INK, thickness=0.012 * self.length))
         middle = 0.5 * (bar + end) - np.array([0.0, 0.0, 0.12 * self.length])
         self.axes.append(_label(scene, "/aids/length", length_text(self.length), middle))
+        self.corners = np.concatenate([at + 0.8 * self.length * np.eye(3), [bar, end, middle]])
         self.pull = _label(scene, "/aids/pull", "", np.zeros(3), visible=False)
         self.line = scene.add_line_segments(
             "/aids/distance", np.zeros((1, 2, 3)), _MEASURE, thickness=0.008 * self.length, visible=False

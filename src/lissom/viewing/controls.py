@@ -15,6 +15,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.launch.workspace import write_model
+from lissom.model.build import build
 from lissom.model.model import Model
 from lissom.model.redesign import described
 from lissom.robot.bases import STRAINS
@@ -236,7 +237,7 @@ def with_pull_input(model: Model, grip: Grip | None, before: Model | None = None
         return before if is_own and write_model(before, changed) else changed
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first build has raised the same warnings
-        return robot.build()
+        return build(robot, like=model)
 
 
 @final

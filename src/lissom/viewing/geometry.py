@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
@@ -425,13 +425,13 @@ class _Builder:
             self.add_mesh("rigid", name, name, found, self._followed(name, found.vertices), color=drawn.color)
         if meshes:
             return
-        solid, deforms = body.solid(), name in self._deforming()
+        solid, kind = body.solid(), "deformable" if name in self._deforming() else "rigid"
         if solid is None:
             vertices, triangles = body.domain.surface()
-            found = Facets(vertices, as_quads(triangles))
+            found, split = Facets(vertices, as_quads(triangles)), None
         else:
-            found = solid_facets(solid)
-        self.add_mesh("deformable" if deforms else "rigid", name, name, found, self._followed(name, found.vertices))
+            found, split = _split_solid(solid.form, tuple(solid.half), tuple(solid.centre))
+        self.add_mesh(kind, name, name, found, self._followed(name, found.vertices), split=split)
 
     def add_mesh(
         self,
@@ -442,9 +442,11 @@ class _Builder:
         placed: _Placed,
         s: np.ndarray | None = None,
         color: Any = None,
+        split: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Add facets whose vertices are placed; edges of the shape `found` stay sharp."""
-        quads, old = split_at_edges(found)
+        """Add facets whose vertices are placed; edges of the shape `found` stay sharp. `split` is what `split_at_edges`
+        gives, if it is known."""
+        quads, old = split_at_edges(found) if split is None else split
         moved = None
         if placed.moved is not None:
             columns, function = placed.moved
@@ -608,6 +610,13 @@ def _contains(a: np.ndarray, b: np.ndarray, c: np.ndarray, points: np.ndarray) -
         sides.append(edge[0] * to[:, 1] - edge[1] * to[:, 0] >= 0.0)
     corner = np.array([(points == x).all(axis=1) for x in (a, b, c)]).any(axis=0)
     return bool((np.all(sides, axis=0) & ~corner).any())
+
+
+@lru_cache(maxsize=512)
+def _split_solid(form: str, half: tuple[float, ...], centre: tuple[float, ...]) -> tuple[Facets, Any]:
+    """Facets of a solid, and the same split at its edges. Robots have many equal ones, also after an edit."""
+    found = solid_facets(Solid(form, np.array(half), np.array(centre)))
+    return found, split_at_edges(found)
 
 
 def solid_facets(solid: Solid) -> Facets:

@@ -38,6 +38,7 @@ class Panel:
 
     def __init__(self, server: Any, session: Session, stage: Stage, post: Post, save: Callable[[str], None]) -> None:
         self.gui, self.session, self.stage, self.post, self.save = server.gui, session, stage, post, save
+        self._locked = self._locks()
         self.sliders: list[tuple[Slider, Any]] = []
         self.input_sliders: list[tuple[Slider, Any]] = []
         self._shown = ""
@@ -67,15 +68,23 @@ class Panel:
         if _controls(session) != _controls(self.session):
             return False
         self.session, self.stage, self.plots.session = session, stage, session
-        self.sliders = [(one, handle) for one, (_, handle) in zip(session.coordinates, self.sliders)]
-        self.input_sliders = [(one, handle) for one, (_, handle) in zip(_by_group(session.inputs), self.input_sliders)]
-        for one, handle in self.sliders:
-            handle.min, handle.max, handle.step = float(one.low), float(one.high), one.step
-        self._widen()
+        shown = self.sliders
+        self.sliders = [(one, handle) for one, (_, handle) in zip(session.coordinates, shown)]
+        if session.coordinates != [one for one, _ in shown]:
+            for one, handle in self.sliders:
+                handle.min, handle.max, handle.step = float(one.low), float(one.high), one.step
+        if _by_group(session.inputs) != [one for one, _ in self.input_sliders]:
+            self.take_ranges()
         self.grid_note.content = self._grid_text()
         self.strobes.value = 0
         self._mode_changed()
         return True
+
+    def take_ranges(self) -> None:
+        """Show the ranges that the inputs of the session have now."""
+        self.input_sliders = [(one, handle) for one, (_, handle) in
+                              zip(_by_group(self.session.inputs), self.input_sliders)]  # fmt: skip
+        self._widen()
 
     def _widen(self) -> None:
         """Set the ranges of the inputs."""
@@ -118,12 +127,17 @@ class Panel:
         for group in dict.fromkeys(one.group for one in session.inputs):
             with gui.add_folder(group):
                 for one in (one for one in session.inputs if one.group == group):
-                    self.input_sliders.append((one, self._slider(one, self.set_input)))
+                    value = float(session.u[one.column])
+                    self.input_sliders.append((one, self._slider(one, self.set_input, value, self._locked[1])))
         self._click("All inputs to zero", self.no_inputs, "let go of all inputs")
         self._on(self.factor, lambda _: self._widen())
 
     def _add_shape(self) -> None:
-        coordinates = self.session.coordinates
+        coordinates, values = self.session.coordinates, self.session.values
+
+        def slider(one: Slider) -> tuple[Slider, Any]:
+            return one, self._slider(one, self.set_coordinate, float(values[one.column]), self._locked[0])
+
         if not coordinates:
             self.gui.add_markdown("This robot has no coordinates.")
         self._click("Take the shape as the start", self.keep_start, "Reset comes back to it")
@@ -136,15 +150,17 @@ class Panel:
                 for part in dict.fromkeys(one.part for one in own):
                     some = [one for one in own if one.part == part]
                     if not part:
-                        self.sliders += [(one, self._slider(one, self.set_coordinate)) for one in some]
+                        self.sliders += [slider(one) for one in some]
                         continue
                     with self.gui.add_folder(part.replace("_", " "), expand_by_default=len(own) <= _OPEN_SLIDERS):
-                        self.sliders += [(one, self._slider(one, self.set_coordinate)) for one in some]
+                        self.sliders += [slider(one) for one in some]
 
-    def _slider(self, one: Slider, react: Callable[[Slider, float], Any]) -> Any:
+    def _slider(self, one: Slider, react: Callable[[Slider, float], Any], value: float, is_locked: bool) -> Any:
+        """A slider with its first value: each later change of an attribute of a new handle costs viser a reading of
+        type hints, a third of a millisecond."""
         label = one.name.replace("_", " ") + (f" [{one.unit}]" if one.unit else "")
         handle = self.gui.add_slider(label, float(one.low), float(one.high), one.step,
-                                     float(np.clip(0.0, one.low, one.high)))  # fmt: skip
+                                     float(np.clip(value, one.low, one.high)), disabled=is_locked)  # fmt: skip
         self._on(handle, lambda value: react(one, float(value)))
         return handle
 
@@ -285,19 +301,26 @@ class Panel:
 
     def show_values(self) -> None:
         """Set all sliders to the current state."""
-        for rows, values in ((self.sliders, self.session.values), (self.input_sliders, self.session.u)):
+        wide = self.factor.value if self.input_sliders else 1.0
+        for rows, values, k in ((self.sliders, self.session.values, 1.0), (self.input_sliders, self.session.u, wide)):
             for one, handle in rows:
-                handle.value = float(np.clip(values[one.column], handle.min, handle.max))
+                value = float(np.clip(values[one.column], k * one.low, k * one.high))
+                if handle.value != value:
+                    handle.value = value
 
     def _mode_changed(self) -> None:
         mode = self.session.mode
         self.mode.value = mode
         self.time.visible = mode in ("simulate", "replay")
-        for _, handle in self.sliders:
-            handle.disabled = mode == "replay"
-        for _, handle in self.input_sliders:
-            handle.disabled = mode in ("replay", "pose")
+        before, self._locked = self._locked, self._locks()
+        for rows, was_locked, is_locked in zip((self.sliders, self.input_sliders), before, self._locked):
+            for _, handle in rows if was_locked != is_locked else ():
+                handle.disabled = is_locked
         self.show_values()
+
+    def _locks(self) -> tuple[bool, bool]:
+        """Whether the mode keeps the user from coordinates, and from inputs."""
+        return self.session.mode == "replay", self.session.mode in ("replay", "pose")
 
     def refresh(self, update: float) -> None:
         """Update status, plots and legend; `update` is the median time of an update [s]."""
@@ -316,6 +339,8 @@ class Panel:
         text = "<br/>".join(lines)
         if text != self._shown:
             self.status.content = self._shown = text
+        if session.mode == "replay":
+            self.show_values()
         self.stable.visible = session.mode == "equilibrium" and not session.is_good
         self.plots.refresh()
         self._show_legend()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -284,7 +284,7 @@ class Scene:
 
     def _robot(self, drawn: Canvas, bodies: Painted, points: np.ndarray) -> Layer:
         """Image of bodies with their tendons; where a body hides its own tendon, the tendon shows faintly through
-        it."""
+        it, but not through a plate on which the robot stands or hangs."""
         lines = self.paint.lines(points)
         window = drawn.window(self.camera, np.concatenate([bodies.vertices, lines.vertices]))
         found = drawn.layer(self.camera, bodies, window)
@@ -296,6 +296,9 @@ class Scene:
         there = np.isfinite(tendons.near)
         behind = found.near[there] - tendons.near[there] - 4.0 * self.paint.radius
         part = np.where(behind < 0.0, 1.0, np.where(behind < self.paint.thickness, _HIDDEN, 0.0)).astype(np.float32)
+        if self._shown_mounts:
+            plates = drawn.layer(self.camera, merged(self._shown_mounts), window)
+            part[plates.near[there] > tendons.near[there]] = 0.0
         found.colors[there] += part[:, None] * (tendons.colors[there] - found.colors[there])
         return Layer(found.colors, np.where(np.isfinite(found.near), found.near, tendons.near), window)
 
@@ -659,7 +662,7 @@ def film(
     view: tuple[float, float] | None,
     obstacles: bool,
     size: tuple[int, int],
-    progress: bool,
+    progress: bool | Callable[[float], Any],
 ) -> Path:
     """Film of a motion; see `Trajectory.animate`."""
     if trajectory.q.ndim != 2:

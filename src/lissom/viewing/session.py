@@ -33,6 +33,7 @@ from lissom.stepping.stepper import Stepper
 from lissom.viewing.controls import (
     Grip,
     MouseSpring,
+    Slider,
     configuration_of,
     coordinate_sliders,
     input_sliders,
@@ -153,19 +154,21 @@ class Session:
         u: initial inputs, shape (nu,); None is zero.
         before: session of a robot with the same coordinates and inputs, such as this one with other values, whose
             ranges of sliders and grip are taken over, which saves most of the time.
+        inputs: the ranges of all inputs; None computes them.
     Raises:
         ModelError: the motion is not one of this robot.
     """
 
     def __init__(
         self, model: Model, q: Any = None, motion: Trajectory | None = None, u: Any = None,
-        before: Session | None = None,
+        before: Session | None = None, inputs: list[Slider] | None = None,
     ) -> None:  # fmt: skip
         self.model = model
         self.start = start_configuration(model) if q is None else single_configuration(model, q)
         self.start_inputs = single_inputs(model, u)
         if before is None:
-            self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
+            self.coordinates = coordinate_sliders(model)
+            self.inputs = input_sliders(model) if inputs is None else inputs
         else:
             self.coordinates, self.inputs = before.coordinates, before.inputs
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()

@@ -27,7 +27,11 @@ COLORS["plane"] = (196, 205, 216)
 _WATER, _TIE, _CHAMBER = (70, 140, 200), (150, 155, 166), (204, 121, 167)
 _INSIDE = ("tendon", "chamber")  # kinds of lines inside bodies
 _LONGEST, _HEAD = 0.35, 0.05  # sizes of an arrow and of its head, relative to the size of the robot
-_AWAY = (0.9, -1.85, 0.65)  # from the robot to the camera, relative to its size
+_AWAY = (0.9, -1.85, 0.65)  # from the robot to the camera
+_FOV = 0.7  # angle between the lowest and the highest ray of a camera [rad]
+_PANEL = 410.0  # width of the panel with its margin [pixels]
+_ASPECT, _FREE = 1.1, 0.55  # shape of the scene of a small window, and its part at the left of the panel
+_RIM = 0.08  # of a picture that stays free at each side, relative to half its size
 _SOLID, _TRANSLUCENT, _GHOST = 1.0, 0.45, 0.3
 _NOTHING = np.array([[0, 1, 2]])  # a triangle without area
 _SMALLEST = 1e-9  # forces below this fraction of the largest one are not drawn
@@ -57,6 +61,8 @@ class Stage:
         low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
         middle, half = 0.5 * (low + high), self.size
         self.low, self.high = middle - 1.2 * half, middle + 1.2 * half
+        self._first = points if len(points) else np.zeros((1, 3))
+        self._down = float(np.sign(-model.gravity[2]))
         self.around = contact_geometry(model, q, self.low, self.high)
         self.opacity = self.own_opacity = _TRANSLUCENT if any(map(self.geometry.of, _INSIDE)) else _SOLID
         self.bodies = [_Surface(self.scene, f"/robot/{k} {m.name}", self.geometry, m, self.opacity)
@@ -148,46 +154,64 @@ class Stage:
         return (points.min(axis=0), points.max(axis=0)) if len(points) else (self.low, self.high)
 
     def view_from(
-        self, away: Sequence[float] | None = None, q: np.ndarray | None = None
+        self,
+        away: Sequence[float] | None = None,
+        q: np.ndarray | None = None,
+        aspect: float = _ASPECT,
+        free: float = _FREE,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The point at which a camera looks and its position, so that the whole robot is visible beside the panel, at
-        its left.
+        """The point at which a camera looks and its position, so that the whole robot and the axes are visible beside
+        the panel, at its left, and as large as they can be.
 
         Args:
             away: direction of the camera; None is the usual one. q: configuration that is seen; None is that of the
                 start, with some room below, where soft robots hang.
+            aspect: width of the picture divided by its height. free: part of the width at the left of the panel.
         """
         toward = np.array(_AWAY if away is None else away, dtype=np.float64)
-        toward *= float(np.linalg.norm(_AWAY) / np.linalg.norm(toward))
         toward += np.array([0.0, -1e-3, 0.0]) if not toward[:2].any() else 0.0  # the camera's up is z
+        toward /= np.linalg.norm(toward)
         right = np.cross(-toward, [0.0, 0.0, 1.0])
-        low, high = (self.low, self.high) if q is None else self.box(q)
-        wide = max(float((high - low).max()), 0.85 * float(np.linalg.norm(high - low)))
-        size = self.size if q is None else max(wide, 0.5 * self.size)
-        middle = 0.5 * (low + high) + 0.3 * size * right / np.linalg.norm(right)
+        right /= np.linalg.norm(right)
+        up = np.cross(toward, right)
+        points = self._first if q is None else self.geometry.points(q)
         if q is None:
-            middle[2] -= 0.12 * size * float(np.sign(-self.model.gravity[2]))
-        return middle, middle + size * toward
+            points = np.concatenate([points, points - 0.25 * self.size * np.array([0.0, 0.0, self._down])])
+        points = np.concatenate([points, self.aids.corners])
+        x, y, z = points @ right, points @ up, points @ toward
+        tall = float(np.tan(0.5 * _FOV))
+        wide, left, end = tall * aspect, 1.0 - _RIM, 2.0 * free - 1.0 - _RIM  # of the picture, which is from -1 to 1
+        # |x - x₀| and |y - y₀| of each point, divided by its depth d - z, must lie in this part of the picture
+        a, b = float((x + wide * end * z).max()), float((wide * left * z - x).max())
+        c, e = float((y + tall * left * z).max()), float((tall * left * z - y).max())
+        d = max((a + b) / (wide * (end + left)), (c + e) / (2.0 * tall * left))
+        x0 = 0.5 * (a - b + wide * (left - end) * d)
+        y0 = 0.5 * (c - e)
+        axis = x0 * right + y0 * up
+        return axis + 0.5 * float(z.min() + z.max()) * toward, axis + d * toward
 
     def look(
         self, server: Any, away: Sequence[float] | None = None, q: np.ndarray | None = None, keep: bool = False
     ) -> None:
         """Move the cameras of all browsers, see `view_from`. With `keep` they keep their directions."""
-        at, position = self.view_from(away, q)
         self.camera(server, q)
         for client in server.get_clients().values():
-            if keep and len(direction := _direction(client.camera)):
-                at, position = self.view_from(direction, q)
+            camera = client.camera
+            direction = _direction(camera) if keep else ()
+            shape = (_ASPECT, _FREE)
+            if camera.update_timestamp:  # the browser has told its camera
+                shape = camera.aspect, max(1.0 - _PANEL / camera.image_width, 0.4)
+            at, position = self.view_from(direction if len(direction) else away, q, *shape)
             with client.atomic():
-                client.camera.position, client.camera.look_at = tuple(position), tuple(at)
-                client.camera.up_direction = (0.0, 0.0, 1.0)
-                client.camera.near, client.camera.far = 0.01 * self.size, 100.0 * self.size
+                camera.position, camera.look_at = tuple(position), tuple(at)
+                camera.up_direction = (0.0, 0.0, 1.0)
+                camera.near, camera.far = 0.01 * self.size, 100.0 * self.size
 
     def camera(self, server: Any, q: np.ndarray | None = None) -> None:
         """Set the initial camera."""
         at, position = self.view_from(None, q)
         server.initial_camera.look_at, server.initial_camera.position = tuple(at), tuple(position)
-        server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), 0.7
+        server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), _FOV
         server.initial_camera.near = 0.01 * self.size
         server.initial_camera.far = 100.0 * self.size
 
