@@ -3,10 +3,10 @@
     python benchmarks/exported.py              # the cable-driven manipulator and a robot arm, by clang++
     python benchmarks/exported.py ur10 --compiler g++
 
-A call from C copies arguments, runs the kernel and copies results. Beside it are the same kernel alone, the kernel of
-the library, launched from Python by the library's own loop, and the public function. All times are those of the
-process, and the least of many groups of calls, since other programs of the machine only add to them. "ratio" is a call
-from C over the kernel of the library.
+A call from C copies arguments, runs the kernel and copies results. Beside it are the same kernel alone, or the sum of
+several, the kernel of the library, launched from Python by the library's own loop, and the public function. All times
+are those of the process, and the least of many groups of calls, since other programs of the machine only add to them.
+Calls and kernels take turns. "of C" is a call over the kernel alone, "of library" one over the kernel of the library.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from lissom.exporting.recorded import EVALUATE, states_of
 from lissom.exporting.sources import compiler_flags
 
 ROBOTS = Path(__file__).parents[1] / "examples" / "robots"
-MEASURED = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "energy", "frames", "inverse_dynamics_derivatives",
-            "step")  # fmt: skip
+MEASURED = (*(name for name, function in FUNCTIONS.items() if function.results), "step")
 _GROUPS, _CALLS = 400, 20  # groups of calls, and calls of each
 _PROGRAM = """
 #include <cstdio>
@@ -53,35 +52,46 @@ static double now() {
 }
 
 template <typename F>
-static void measure(const char* name, F call) {
-    double least = 1e300;
+static double group(F call) {
+    const double begin = now();
+    for (int n = 0; n < CALLS; ++n)
+        call();
+    return (now() - begin) / CALLS;
+}
+
+template <typename F, typename K>
+static void measure(const char* name, F call, K kernel) {
+    double least[] = {1e300, 1e300};
     for (int k = 0; k < GROUPS; ++k) {
-        const double begin = now();
-        for (int n = 0; n < CALLS; ++n)
-            call();
-        const double one = (now() - begin) / CALLS;
-        least = one < least ? one : least;
+        const double found[] = {group(call), group(kernel)};
+        for (int e = 0; e < 2; ++e)
+            least[e] = found[e] < least[e] ? found[e] : least[e];
     }
-    std::printf("%s %.4f\\n", name, least);
+    std::printf("%s %.4f\\nkernel:%s %.4f\\n", name, least[0], name, least[1]);
 }
 
 int main() {
     robot_workspace* w;
     robot_create(&w, nullptr, 0, ROBOT_ABI_VERSION);
+    const inside* own = reinterpret_cast<inside*>(w);
+    const auto run = [&](int number) { layout::LAUNCHES[number].run(own->arguments[number]); };
     for (int k = 0; k < N_RECORDS; ++k) {
         size_t takes, gives;
         robot_sizes(RECORDS[k].function, &takes, &gives);
         std::vector<double> out(gives);
         measure(RECORDS[k].name, [&] {
             robot_evaluate(w, RECORDS[k].function, RECORDS[k].in, takes, out.data(), gives);
+        }, [&] {
+            for (int number : NUMBERS[k])
+                run(number);
         });
-        const inside* own = reinterpret_cast<inside*>(w);
-        const int number = NUMBERS[k];
-        char name[64] = "kernel:";
-        measure(std::strcat(name, RECORDS[k].name), [&] { layout::LAUNCHES[number].run(own->arguments[number]); });
     }
     robot_start(w, 0.0, BEFORE_Q, BEFORE_V, nullptr);
-    measure("step", [&] { robot_step(w, STEP_SIZE, nullptr); });
+    int* counts = reinterpret_cast<int*>(own->working + layout::step_counts.offset);
+    measure("step", [&] { robot_step(w, STEP_SIZE, nullptr); }, [&] {
+        counts[DONE] = 0;
+        run(layout::step);
+    });
     robot_destroy(w);
 }
 """
@@ -102,8 +112,8 @@ def _least(call, count=_GROUPS):
 def _from_c(folder: Path, name: str, functions: tuple[str, ...], compiler: str) -> tuple[dict[str, float], float, int]:
     """Times of calls [µs], the time to compile all sources [s], and the size of the code [bytes]."""
     evaluated = [FUNCTIONS[function] for function in functions if FUNCTIONS[function].results]
-    launches = ", ".join(f"layout::{function.launches[0]}" for function in evaluated)
-    included = f'{_RECORD}#include "recorded.h"\nconstexpr int NUMBERS[] = {{{launches}}};\n'
+    launches = ", ".join(f"{{{', '.join(f'layout::{one}' for one in function.launches)}}}" for function in evaluated)
+    included = f'{_RECORD}#include "recorded.h"\nstatic const std::vector<int> NUMBERS[] = {{{launches}}};\n'
     text = _PROGRAM.replace("GROUPS", str(_GROUPS)).replace("CALLS", str(_CALLS))
     (folder / "bench.cpp").write_text(
         text.replace('#include "recorded.h"', included)
@@ -130,13 +140,15 @@ def _from_python(model: ls.Model, function: str) -> tuple[float, float]:
     if function == "step":
         stepper = ls.Stepper(model, 1e-3)
         return float("nan"), _least(stepper.step)
-    launch = FUNCTIONS[function].launches[0]
-    w = LAUNCHES[launch](model)
-    for key, value in state.items():
-        if key in w.host:
-            w.host[key][0] = value
+    kernels = 0.0
+    for launch in FUNCTIONS[function].launches:
+        w = LAUNCHES[launch](model)
+        for key, value in state.items():
+            if key in w.host:
+                w.host[key][0] = value
+        kernels += _least(w.run)
     given = [state[argument.name] for argument in FUNCTIONS[function].arguments]
-    return _least(w.run), _least(lambda: EVALUATE[function](model, *given))
+    return kernels, _least(lambda: EVALUATE[function](model, *given))
 
 
 def main() -> None:
@@ -153,12 +165,12 @@ def main() -> None:
             found, built, code = _from_c(made.folder, made.name, made.functions, arguments.compiler)
         print(f"{robot}: nq {model.nq}, built by {arguments.compiler} in {built:.0f} s, sources {size / 1e6:.1f} MB, "
               f"program {code / 1e3:.0f} kB")  # fmt: skip
-        print(f"{'[µs]':32} {'from C':>9} {'kernel, C':>9} {'kernel':>9} {'Python':>9} {'ratio':>7}")
+        print(f"{'[µs]':32} {'from C':>9} {'kernel, C':>9} {'kernel':>9} {'Python':>9} {'of C':>7} {'of library':>10}")
         for function in MEASURED:
             kernel, public = _from_python(model, function)
-            from_c = found[function]
-            alone = found.get(f"kernel:{function}", float("nan"))
-            print(f"{function:32} {from_c:9.2f} {alone:9.2f} {kernel:9.2f} {public:9.2f} {from_c / kernel:7.2f}")
+            from_c, alone = found[function], found[f"kernel:{function}"]
+            print(f"{function:32} {from_c:9.2f} {alone:9.2f} {kernel:9.2f} {public:9.2f} {from_c / alone:7.3f} "
+                  f"{from_c / kernel:10.3f}")  # fmt: skip
 
 
 if __name__ == "__main__":

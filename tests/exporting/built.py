@@ -85,7 +85,7 @@ class Library:
         """Results of a function of states, or its status."""
         n_in, n_out = self.sizes(function)
         assert len(given) == n_in
-        found = np.zeros(n_out)
+        found = np.full(n_out, np.nan)  # the function writes each number
         status = self.of("evaluate")(w, list(FUNCTIONS).index(function), pointer(given), n_in, pointer(found), n_out)
         return status or found
 

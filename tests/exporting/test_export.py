@@ -53,6 +53,24 @@ def test_results_are_those_of_the_library(library, model, function):
 
 
 @needs_compiler
+@pytest.mark.parametrize("function", SMALL)
+def test_results_may_take_the_place_of_arguments(library, model, function):
+    """A call whose results are written over its arguments gives the same results: the kernels of matrices write to
+    memory of the caller. Calls after it do not write there."""
+    w = library.make()
+    states = states_of(model)
+    given, _ = evaluated(model, function, states[0])
+    wanted = library.evaluate(w, function, given)
+    shared = np.zeros(max(given.size, wanted.size))
+    shared[: given.size] = given
+    call, number = library.of("evaluate"), list(FUNCTIONS).index(function)
+    assert call(w, number, pointer(shared), given.size, pointer(shared), wanted.size) == 0
+    assert np.array_equal(shared[: wanted.size], wanted)
+    library.evaluate(w, function, evaluated(model, function, states[1])[0])
+    assert np.array_equal(shared[: wanted.size], wanted)
+
+
+@needs_compiler
 def test_the_test_program_passes_and_can_fail(exported, library, tmp_path):
     """The program beside the sources compares with recorded results, and fails if one of these is another number."""
     program = compiled_test(exported.folder, COMPILERS[0])
@@ -256,3 +274,18 @@ def test_the_command_writes_sources(tmp_path, capsys):
     assert (tmp_path / "out" / "kernels" / "energy.cpp").exists()
     assert main(words) == 2 and "exists already" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0
+
+
+def test_recorded_states_have_finite_results():
+    """A hollow body that keeps its volume has no shape where the square of a radius would be negative: the states with
+    which exports are compared are smaller."""
+    primitives = [ls.PrimitiveStretch([[0.0, 0.0, 1.0]]), ls.PrimitiveSource([[0.0, 0.0, 1.0]])]
+    motion, robot = ls.KinematicsVolumePreserving(0.1, primitives), ls.Robot("gripper")
+    material = ls.HyperelasticNeoHookean(1e6, damping_time=0.02)
+    robot.add_link("hand", ls.DeformableBody(motion, ls.DomainAnnulus(0.1, 0.03, 0.02), material, 960.0))
+    model = robot.build()
+    with pytest.raises(ls.ShapeError, match="not finite"):
+        ls.energy(model, [0.0, -0.06], np.zeros(2))
+    for state in states_of(model, 8):
+        for function in ("energy", "inverse_dynamics", "mass_matrix"):
+            assert np.isfinite(evaluated(model, function, state)[1]).all()
