@@ -1,7 +1,7 @@
 """Exported C++ beside the library: time of a call, size of the code, and time to build it.
 
     python benchmarks/exported.py              # the cable-driven manipulator and a robot arm, by clang++
-    python benchmarks/exported.py ur10 --compiler g++
+    python benchmarks/exported.py ur10 --compiler g++ --functions mass_matrix,step
 
 A call from C copies arguments, runs the kernel and copies results. Beside it are the same kernel alone, or the sum of
 several, the kernel of the library, launched from Python by the library's own loop, and the public function. All times
@@ -51,19 +51,22 @@ static double now() {
     return 1e6 * double(t.tv_sec) + 1e-3 * double(t.tv_nsec);
 }
 
-template <typename F>
-static double group(F call) {
+static void nothing() {}
+
+template <typename F, typename B>
+static double group(F call, B before) {
+    before();
     const double begin = now();
     for (int n = 0; n < CALLS; ++n)
         call();
     return (now() - begin) / CALLS;
 }
 
-template <typename F, typename K>
-static void measure(const char* name, F call, K kernel) {
+template <typename F, typename K, typename B>
+static void measure(const char* name, F call, K kernel, B before) {
     double least[] = {1e300, 1e300};
     for (int k = 0; k < GROUPS; ++k) {
-        const double found[] = {group(call), group(kernel)};
+        const double found[] = {group(call, before), group(kernel, before)};
         for (int e = 0; e < 2; ++e)
             least[e] = found[e] < least[e] ? found[e] : least[e];
     }
@@ -84,14 +87,18 @@ int main() {
         }, [&] {
             for (int number : NUMBERS[k])
                 run(number);
-        });
+        }, nothing);
     }
-    robot_start(w, 0.0, BEFORE_Q, BEFORE_V, nullptr);
+#if HAS_STEP
     int* counts = reinterpret_cast<int*>(own->working + layout::step_counts.offset);
     measure("step", [&] { robot_step(w, STEP_SIZE, nullptr); }, [&] {
         counts[DONE] = 0;
         run(layout::step);
+    }, [&] {  // both from the same state, to which a first step leads
+        robot_start(w, 0.0, BEFORE_Q, BEFORE_V, nullptr);
+        robot_step(w, STEP_SIZE, nullptr);
     });
+#endif
     robot_destroy(w);
 }
 """
@@ -156,17 +163,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("robots", nargs="*", default=["cdm", "ur10"])
     parser.add_argument("--compiler", default="clang++")
+    parser.add_argument("--functions", type=lambda text: tuple(text.split(",")), default=MEASURED)
     arguments = parser.parse_args()
     for robot in arguments.robots:
         model = ls.load_robot(ROBOTS / f"{robot}.yaml").build()
         with tempfile.TemporaryDirectory() as place:
-            made = ls.export(model, place, MEASURED, name="bench_robot")
+            made = ls.export(model, place, arguments.functions, name="bench_robot")
             size = sum((made.folder / path).stat().st_size for path in made.files)
             found, built, code = _from_c(made.folder, made.name, made.functions, arguments.compiler)
         print(f"{robot}: nq {model.nq}, built by {arguments.compiler} in {built:.0f} s, sources {size / 1e6:.1f} MB, "
               f"program {code / 1e3:.0f} kB")  # fmt: skip
         print(f"{'[µs]':32} {'from C':>9} {'kernel, C':>9} {'kernel':>9} {'Python':>9} {'of C':>7} {'of library':>10}")
-        for function in MEASURED:
+        for function in made.functions:
             kernel, public = _from_python(model, function)
             from_c, alone = found[function], found[f"kernel:{function}"]
             print(f"{function:32} {from_c:9.2f} {alone:9.2f} {kernel:9.2f} {public:9.2f} {from_c / alone:7.3f} "

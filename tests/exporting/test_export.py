@@ -9,7 +9,16 @@ from ctypes import byref, c_void_p
 
 import numpy as np
 import pytest
-from exporting.built import COMPILERS, Library, compiled, compiled_test, finger, needs_compiler, pointer
+from exporting.built import (
+    COMPILERS,
+    Library,
+    compiled,
+    compiled_test,
+    finger,
+    needs_compiler,
+    pointer,
+    with_null_and_random_numbers,
+)
 from exporting.functions_of_users import robot_of_functions
 
 import lissom as ls
@@ -134,6 +143,16 @@ def test_random_calls_never_crash(library, model):
         count, size = int(rng.integers(0, 64)), int(rng.integers(0, 200))
         status = library.of("evaluate")(w, int(rng.integers(-3, 12)), pointer(given), count, pointer(room), size)
         assert isinstance(status, int) and library.text(status)
+
+
+@needs_compiler
+def test_null_in_each_place_gives_codes(exported, library):
+    """Each function of the header takes null for each of its pointers, and numbers of all sizes, without a crash. A
+    null workspace is an error of all functions that have a status."""
+    found = with_null_and_random_numbers(exported.folder, library, np.random.default_rng(4))
+    assert {"create", "evaluate", "sizes", "mass_matrix", "energy", "copy", "status_text"} <= set(found)
+    for name in ("mass_matrix", "energy", "inverse_dynamics", "copy", "evaluate"):
+        assert all("null" in library.text(status) for null, status in found[name] if null), name
 
 
 @needs_compiler
