@@ -1,12 +1,12 @@
 """Exported C++ beside the library: time of a call, size of the code, and time to build it.
 
     python benchmarks/exported.py              # the cable-driven manipulator and a robot arm, by clang++
-    python benchmarks/exported.py ur10 --compiler g++
+    python benchmarks/exported.py ur10 --compiler g++ --functions mass_matrix,step
 
-A call from C copies arguments, runs the kernel and copies results. Beside it are the same kernel alone, the kernel of
-the library, launched from Python by the library's own loop, and the public function. All times are those of the
-process, and the least of many groups of calls, since other programs of the machine only add to them. "ratio" is a call
-from C over the kernel of the library.
+A call from C copies arguments, runs the kernel and copies results. Beside it are the same kernel alone, or the sum of
+several, the kernel of the library, launched from Python by the library's own loop, and the public function. All times
+are those of the process, and the least of many groups of calls, since other programs of the machine only add to them.
+Calls and kernels take turns. "of C" is a call over the kernel alone, "of library" one over the kernel of the library.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from lissom.exporting.recorded import EVALUATE, states_of
 from lissom.exporting.sources import compiler_flags
 
 ROBOTS = Path(__file__).parents[1] / "examples" / "robots"
-MEASURED = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "energy", "frames", "inverse_dynamics_derivatives",
-            "step")  # fmt: skip
+MEASURED = (*(name for name, function in FUNCTIONS.items() if function.results), "step")
 _GROUPS, _CALLS = 400, 20  # groups of calls, and calls of each
 _PROGRAM = """
 #include <cstdio>
@@ -52,36 +51,54 @@ static double now() {
     return 1e6 * double(t.tv_sec) + 1e-3 * double(t.tv_nsec);
 }
 
-template <typename F>
-static void measure(const char* name, F call) {
-    double least = 1e300;
+static void nothing() {}
+
+template <typename F, typename B>
+static double group(F call, B before) {
+    before();
+    const double begin = now();
+    for (int n = 0; n < CALLS; ++n)
+        call();
+    return (now() - begin) / CALLS;
+}
+
+template <typename F, typename K, typename B>
+static void measure(const char* name, F call, K kernel, B before) {
+    double least[] = {1e300, 1e300};
     for (int k = 0; k < GROUPS; ++k) {
-        const double begin = now();
-        for (int n = 0; n < CALLS; ++n)
-            call();
-        const double one = (now() - begin) / CALLS;
-        least = one < least ? one : least;
+        const double found[] = {group(call, before), group(kernel, before)};
+        for (int e = 0; e < 2; ++e)
+            least[e] = found[e] < least[e] ? found[e] : least[e];
     }
-    std::printf("%s %.4f\\n", name, least);
+    std::printf("%s %.4f\\nkernel:%s %.4f\\n", name, least[0], name, least[1]);
 }
 
 int main() {
     robot_workspace* w;
     robot_create(&w, nullptr, 0, ROBOT_ABI_VERSION);
+    const inside* own = reinterpret_cast<inside*>(w);
+    const auto run = [&](int number) { layout::LAUNCHES[number].run(own->arguments[number]); };
     for (int k = 0; k < N_RECORDS; ++k) {
         size_t takes, gives;
         robot_sizes(RECORDS[k].function, &takes, &gives);
         std::vector<double> out(gives);
         measure(RECORDS[k].name, [&] {
             robot_evaluate(w, RECORDS[k].function, RECORDS[k].in, takes, out.data(), gives);
-        });
-        const inside* own = reinterpret_cast<inside*>(w);
-        const int number = NUMBERS[k];
-        char name[64] = "kernel:";
-        measure(std::strcat(name, RECORDS[k].name), [&] { layout::LAUNCHES[number].run(own->arguments[number]); });
+        }, [&] {
+            for (int number : NUMBERS[k])
+                run(number);
+        }, nothing);
     }
-    robot_start(w, 0.0, BEFORE_Q, BEFORE_V, nullptr);
-    measure("step", [&] { robot_step(w, STEP_SIZE, nullptr); });
+#if HAS_STEP
+    int* counts = reinterpret_cast<int*>(own->working + layout::step_counts.offset);
+    measure("step", [&] { robot_step(w, STEP_SIZE, nullptr); }, [&] {
+        counts[DONE] = 0;
+        run(layout::step);
+    }, [&] {  // both from the same state, to which a first step leads
+        robot_start(w, 0.0, BEFORE_Q, BEFORE_V, nullptr);
+        robot_step(w, STEP_SIZE, nullptr);
+    });
+#endif
     robot_destroy(w);
 }
 """
@@ -102,8 +119,8 @@ def _least(call, count=_GROUPS):
 def _from_c(folder: Path, name: str, functions: tuple[str, ...], compiler: str) -> tuple[dict[str, float], float, int]:
     """Times of calls [µs], the time to compile all sources [s], and the size of the code [bytes]."""
     evaluated = [FUNCTIONS[function] for function in functions if FUNCTIONS[function].results]
-    launches = ", ".join(f"layout::{function.launches[0]}" for function in evaluated)
-    included = f'{_RECORD}#include "recorded.h"\nconstexpr int NUMBERS[] = {{{launches}}};\n'
+    launches = ", ".join(f"{{{', '.join(f'layout::{one}' for one in function.launches)}}}" for function in evaluated)
+    included = f'{_RECORD}#include "recorded.h"\nstatic const std::vector<int> NUMBERS[] = {{{launches}}};\n'
     text = _PROGRAM.replace("GROUPS", str(_GROUPS)).replace("CALLS", str(_CALLS))
     (folder / "bench.cpp").write_text(
         text.replace('#include "recorded.h"', included)
@@ -130,13 +147,15 @@ def _from_python(model: ls.Model, function: str) -> tuple[float, float]:
     if function == "step":
         stepper = ls.Stepper(model, 1e-3)
         return float("nan"), _least(stepper.step)
-    launch = FUNCTIONS[function].launches[0]
-    w = LAUNCHES[launch](model)
-    for key, value in state.items():
-        if key in w.host:
-            w.host[key][0] = value
+    kernels = 0.0
+    for launch in FUNCTIONS[function].launches:
+        w = LAUNCHES[launch](model)
+        for key, value in state.items():
+            if key in w.host:
+                w.host[key][0] = value
+        kernels += _least(w.run)
     given = [state[argument.name] for argument in FUNCTIONS[function].arguments]
-    return _least(w.run), _least(lambda: EVALUATE[function](model, *given))
+    return kernels, _least(lambda: EVALUATE[function](model, *given))
 
 
 def main() -> None:
@@ -144,21 +163,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("robots", nargs="*", default=["cdm", "ur10"])
     parser.add_argument("--compiler", default="clang++")
+    parser.add_argument("--functions", type=lambda text: tuple(text.split(",")), default=MEASURED)
     arguments = parser.parse_args()
     for robot in arguments.robots:
         model = ls.load_robot(ROBOTS / f"{robot}.yaml").build()
         with tempfile.TemporaryDirectory() as place:
-            made = ls.export(model, place, MEASURED, name="bench_robot")
+            made = ls.export(model, place, arguments.functions, name="bench_robot")
             size = sum((made.folder / path).stat().st_size for path in made.files)
             found, built, code = _from_c(made.folder, made.name, made.functions, arguments.compiler)
         print(f"{robot}: nq {model.nq}, built by {arguments.compiler} in {built:.0f} s, sources {size / 1e6:.1f} MB, "
               f"program {code / 1e3:.0f} kB")  # fmt: skip
-        print(f"{'[µs]':32} {'from C':>9} {'kernel, C':>9} {'kernel':>9} {'Python':>9} {'ratio':>7}")
-        for function in MEASURED:
+        print(f"{'[µs]':32} {'from C':>9} {'kernel, C':>9} {'kernel':>9} {'Python':>9} {'of C':>7} {'of library':>10}")
+        for function in made.functions:
             kernel, public = _from_python(model, function)
-            from_c = found[function]
-            alone = found.get(f"kernel:{function}", float("nan"))
-            print(f"{function:32} {from_c:9.2f} {alone:9.2f} {kernel:9.2f} {public:9.2f} {from_c / kernel:7.2f}")
+            from_c, alone = found[function], found[f"kernel:{function}"]
+            print(f"{function:32} {from_c:9.2f} {alone:9.2f} {kernel:9.2f} {public:9.2f} {from_c / alone:7.3f} "
+                  f"{from_c / kernel:10.3f}")  # fmt: skip
 
 
 if __name__ == "__main__":

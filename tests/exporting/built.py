@@ -1,6 +1,7 @@
 """Exported robots, compiled here and called by ctypes."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_void_p
@@ -85,9 +86,48 @@ class Library:
         """Results of a function of states, or its status."""
         n_in, n_out = self.sizes(function)
         assert len(given) == n_in
-        found = np.zeros(n_out)
+        found = np.full(n_out, np.nan)  # the function writes each number
         status = self.of("evaluate")(w, list(FUNCTIONS).index(function), pointer(given), n_in, pointer(found), n_out)
         return status or found
+
+
+def with_null_and_random_numbers(folder, library, rng, count=20):
+    """Call each function that the header declares with valid memory, with null in each place, and with random numbers.
+    Returns their statuses, which are integers, by name; a crash ends the process."""
+    header = (Path(folder) / f"{library.name}.h").read_text(encoding="utf-8")
+    plain = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    found = re.findall(rf"_API (int|void|size_t|const [\w ]+\*) {library.name}_(\w+)\(([^)]*)\);", plain)
+    assert found and len(found) == len(re.findall(r"^[A-Z_0-9]+_API ", plain, re.MULTILINE))
+    statuses = {}
+    for result, name, listed in found:
+        kinds = [] if listed.strip() == "void" else [_kind(one) for one in listed.split(",")]
+        call = getattr(ctypes.CDLL(library.lib._name), f"{library.name}_{name}")  # with types of its own
+        call.argtypes = [{"w": c_void_p, "p": c_void_p, "i": c_int, "n": c_size_t, "d": c_double}[k] for k in kinds]
+        call.restype = c_int if result == "int" else c_size_t if result == "size_t" else c_void_p
+        pointers = [k for k, kind in enumerate(kinds) if kind in "wp"]
+        statuses[name] = []
+        for k in [*([where] for where in pointers), pointers, *[[]] * count]:
+            if name == "destroy" and not k:
+                continue  # ends the workspace
+            room = [np.zeros(4096) for _ in kinds]
+            w = library.make()
+            values = {
+                "i": int(rng.choice([-(2**31), -1, 0, 1, 5, 64, 2**31 - 1])),
+                "d": rng.choice([0.0, np.nan, 1e-3]),
+                "n": int(rng.choice([0, 1, 8, room[0].nbytes])) if room else 0,
+            }
+            given = [None if j in k else w if kind == "w" else room[j].ctypes.data if kind == "p" else values[kind]
+                     for j, kind in enumerate(kinds)]  # fmt: skip
+            statuses[name].append((tuple(k), call(*given)))
+            library.of("destroy")(w)
+    return statuses
+
+
+def _kind(text):
+    """What an argument is: a workspace, another pointer, an int, a size or a double."""
+    if "*" in text:
+        return "w" if "_workspace*" in text.replace(" ", "") and "**" not in text else "p"
+    return "n" if "size_t" in text else "d" if "double" in text else "i"
 
 
 def pointer(values):

@@ -1,5 +1,10 @@
 """The robots of the gallery, by name, for exports of all of them."""
 
+from copy import deepcopy
+from dataclasses import replace
+from types import FunctionType
+
+import numpy as np
 from exporting.built import finger, machine
 from exporting.functions_of_users import robot_of_functions
 from gallery.examples import EXAMPLES, example
@@ -51,11 +56,35 @@ OWN = {"finger": finger, "machine": machine, "users": robot_of_functions}
 GALLERY = (*_CALLS, *FILES)
 
 
+def _expression(value):
+    """In place of a Python function of time, which exports refuse: an expression that begins with the same value."""
+    if not isinstance(value, FunctionType):
+        return value
+    start = np.asarray(value(0.0), dtype=float)
+    texts = [f"{float(x)!r} + 0.05*(1 - cos(5*t))" for x in start.ravel()]
+    return ls.Expression(texts if start.ndim else texts[0], "t")
+
+
+def by_expressions(robot: ls.Robot) -> ls.Robot:
+    """A copy of a robot with expressions in place of Python functions of time."""
+    robot = deepcopy(robot)
+    for name, one in robot.motions.items():
+        if isinstance(one.position, FunctionType):
+            robot.motions[name] = replace(one, position=_expression(one.position), velocity=None, acceleration=None)
+    for name, one in robot.loads.items():
+        robot.loads[name] = replace(one, force=_expression(one.force), moment=_expression(one.moment))
+    return robot
+
+
 def model_of(name: str) -> ls.Model:
-    """The model of a robot of the gallery, or of the tests of exports."""
+    """The model of a robot of the gallery, whose functions of time are expressions, or of the tests of exports."""
     if name in OWN:
         return OWN[name]().build()
     if name in FILES:
         return ls.load_robot(EXAMPLES / name).build()
     made = _CALLS[name](example(name))
+    robot = made if isinstance(made, ls.Robot) else made.description
+    values = [one for x in (*robot.motions.values(), *robot.loads.values()) for one in vars(x).values()]
+    if any(isinstance(one, FunctionType) for one in values):
+        return by_expressions(robot).build()
     return made.build() if isinstance(made, ls.Robot) else made

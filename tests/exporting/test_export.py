@@ -9,7 +9,16 @@ from ctypes import byref, c_void_p
 
 import numpy as np
 import pytest
-from exporting.built import COMPILERS, Library, compiled, compiled_test, finger, needs_compiler, pointer
+from exporting.built import (
+    COMPILERS,
+    Library,
+    compiled,
+    compiled_test,
+    finger,
+    needs_compiler,
+    pointer,
+    with_null_and_random_numbers,
+)
 from exporting.functions_of_users import robot_of_functions
 
 import lissom as ls
@@ -50,6 +59,24 @@ def test_results_are_those_of_the_library(library, model, function):
         found = library.evaluate(w, function, given)
         assert np.abs(found - wanted).max() <= ROUNDING * np.abs(wanted).max()
     library.of("destroy")(w)
+
+
+@needs_compiler
+@pytest.mark.parametrize("function", SMALL)
+def test_results_may_take_the_place_of_arguments(library, model, function):
+    """A call whose results are written over its arguments gives the same results: the kernels of matrices write to
+    memory of the caller. Calls after it do not write there."""
+    w = library.make()
+    states = states_of(model)
+    given, _ = evaluated(model, function, states[0])
+    wanted = library.evaluate(w, function, given)
+    shared = np.zeros(max(given.size, wanted.size))
+    shared[: given.size] = given
+    call, number = library.of("evaluate"), list(FUNCTIONS).index(function)
+    assert call(w, number, pointer(shared), given.size, pointer(shared), wanted.size) == 0
+    assert np.array_equal(shared[: wanted.size], wanted)
+    library.evaluate(w, function, evaluated(model, function, states[1])[0])
+    assert np.array_equal(shared[: wanted.size], wanted)
 
 
 @needs_compiler
@@ -116,6 +143,16 @@ def test_random_calls_never_crash(library, model):
         count, size = int(rng.integers(0, 64)), int(rng.integers(0, 200))
         status = library.of("evaluate")(w, int(rng.integers(-3, 12)), pointer(given), count, pointer(room), size)
         assert isinstance(status, int) and library.text(status)
+
+
+@needs_compiler
+def test_null_in_each_place_gives_codes(exported, library):
+    """Each function of the header takes null for each of its pointers, and numbers of all sizes, without a crash. A
+    null workspace is an error of all functions that have a status."""
+    found = with_null_and_random_numbers(exported.folder, library, np.random.default_rng(4))
+    assert {"create", "evaluate", "sizes", "mass_matrix", "energy", "copy", "status_text"} <= set(found)
+    for name in ("mass_matrix", "energy", "inverse_dynamics", "copy", "evaluate"):
+        assert all("null" in library.text(status) for null, status in found[name] if null), name
 
 
 @needs_compiler
@@ -256,3 +293,18 @@ def test_the_command_writes_sources(tmp_path, capsys):
     assert (tmp_path / "out" / "kernels" / "energy.cpp").exists()
     assert main(words) == 2 and "exists already" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0
+
+
+def test_recorded_states_have_finite_results():
+    """A hollow body that keeps its volume has no shape where the square of a radius would be negative: the states with
+    which exports are compared are smaller."""
+    primitives = [ls.PrimitiveStretch([[0.0, 0.0, 1.0]]), ls.PrimitiveSource([[0.0, 0.0, 1.0]])]
+    motion, robot = ls.KinematicsVolumePreserving(0.1, primitives), ls.Robot("gripper")
+    material = ls.HyperelasticNeoHookean(1e6, damping_time=0.02)
+    robot.add_link("hand", ls.DeformableBody(motion, ls.DomainAnnulus(0.1, 0.03, 0.02), material, 960.0))
+    model = robot.build()
+    with pytest.raises(ls.ShapeError, match="not finite"):
+        ls.energy(model, [0.0, -0.06], np.zeros(2))
+    for state in states_of(model, 8):
+        for function in ("energy", "inverse_dynamics", "mass_matrix"):
+            assert np.isfinite(evaluated(model, function, state)[1]).all()

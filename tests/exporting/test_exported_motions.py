@@ -12,7 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exporting.built import COMPILERS, FIRST, Library, compiled, compiled_test, finger, machine, needs_compiler
+from exporting.built import (
+    COMPILERS,
+    FIRST,
+    Library,
+    compiled,
+    compiled_test,
+    finger,
+    machine,
+    needs_compiler,
+    with_null_and_random_numbers,
+)
 from exporting.gallery_robots import GALLERY
 
 import lissom as ls
@@ -221,6 +231,14 @@ def test_random_motions_never_crash(library, model):
     found = np.zeros(model.nq)
     assert library.of("state")(other, None, _address(found), None, None) == 0
     assert np.array_equal(found, motion.state[0])
+
+
+def test_null_in_each_place_of_all_functions(exported, library):
+    """All functions of the header take null for each of their pointers, and numbers of all sizes, without a crash."""
+    found = with_null_and_random_numbers(exported.folder, library, np.random.default_rng(5))
+    assert {"start", "step", "state", "save", "load", "equilibrium", "frames", "jacobians"} <= set(found)
+    for name in ("start", "step", "state", "save", "load", "equilibrium", "frames", "jacobians"):
+        assert all("null" in library.text(status) for null, status in found[name] if 0 in null), name
 
 
 def test_equilibria_are_those_of_statics(library, model):

@@ -22,7 +22,7 @@ from lissom.errors import ModelError
 from lissom.exporting import sources
 from lissom.exporting.adjusting import Adjustment, adjustment_of, tables_of_parameters
 from lissom.exporting.building import build_library, find_compiler, suffix
-from lissom.exporting.functions import FUNCTIONS, frame_names
+from lissom.exporting.functions import FUNCTIONS, direct_results, frame_names
 from lissom.exporting.launches import Place, Program
 from lissom.exporting.recorded import recorded
 from lissom.exporting.snapshots import buffers_of_launches, own_numbers
@@ -121,7 +121,7 @@ def write_sources(
     adjustment = adjustment_of(model, chosen, varies, parameters)
     program = Program(adjusted=adjustment.arrays)
     for launch, w in buffers_of_launches(model, chosen, varies).items():
-        program.add(launch, w)
+        program.add(launch, w, direct_results(model, launch))
     files = _files(model, program, chosen, prefix, varies, adjustment)
     if with_test:
         folders = "kernels/*.cpp functions/*.cpp" if program.functions else "kernels/*.cpp"

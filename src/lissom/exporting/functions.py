@@ -22,6 +22,7 @@ from lissom.launch.points import frame_capacity, put_places
 from lissom.launch.workspace import Pool, Workspace
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
+from lissom.passes.columns import column_width
 from lissom.passes.scratch import acting_flags
 from lissom.statics.newton_kernel import equilibrium_buffers
 from lissom.stepping.schemes import ORDER_SHARE, sdirk
@@ -80,6 +81,15 @@ FUNCTIONS: dict[str, Function] = {
     "step": Function((), (), ("forward_dynamics", "step")),
     "forward_kinematics": Function(_arguments("q"), (Argument("poses", "16 * ROBOT_N_NODES"),), ("poses",)),
 }
+
+
+def direct_results(model: Model, launch: str) -> tuple[str, ...]:
+    """Results that a kernel writes to memory of the caller: matrices, of which a copy takes a part of its time that one
+    notices. The rows of derivatives are longer than nv, unless it is a multiple of 8."""
+    known = {"mass_matrix": ("M",), "jacobians": ("J",)}
+    if column_width(model) == model.nv:
+        known["derivatives"] = ("dq", "dv", "da")
+    return known.get(launch, ())
 
 
 def frame_names(model: Model) -> list[str]:

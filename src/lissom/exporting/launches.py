@@ -14,7 +14,7 @@ functions have such cells too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
@@ -95,6 +95,7 @@ class Launch:
         arguments, function: names in the code of the struct of arguments and of the function of one instance.
         statements: C++ that fills the struct `x` of arguments, for working memory that begins at `memory`.
         places: arrays in the working memory, by the name in the buffers.
+        results: paths in `x` of the arrays that may be memory of the caller, by the name in the buffers.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Launch:
     function: str
     statements: list[str]
     places: dict[str, Place]
+    results: dict[str, tuple[str, ...]]
 
 
 @final
@@ -125,8 +127,9 @@ class Program:
     updates: dict[int, Adjusted] = field(default_factory=dict)
     _places: dict[tuple[str, bytes], Place] = field(default_factory=dict)
 
-    def add(self, name: str, w: Buffers) -> Launch:
-        """Add the launch of buffers, which have not run yet."""
+    def add(self, name: str, w: Buffers, results: Sequence[str] = ()) -> Launch:
+        """Add the launch of buffers, which have not run yet. The kernel may write its `results`, names of arrays in the
+        buffers, to memory of the caller: it writes each number, and no other array shares their memory."""
         kernel, leaves = leaves_of(w)
         offsets = self._reserve([leaf.value for leaf in leaves if _is_array(leaf.value) and not leaf.is_constant])
         places: dict[int, Place] = {}
@@ -142,7 +145,8 @@ class Program:
         named = w.on_device | {"status": w.scratch.status}
         known = {key: places[array.ptr] if array.size else nothing for key, array in named.items()
                  if not array.size or array.ptr in places}  # fmt: skip
-        self.launches[name] = made = Launch(name, code, struct[0], function[0], statements, known)
+        direct = {key: _paths_of(named[key], leaves) for key in results if named[key].size}
+        self.launches[name] = made = Launch(name, code, struct[0], function[0], statements, known, direct)
         return made
 
     def _reserve(self, arrays: list[Any]) -> list[tuple[int, int, int]]:
@@ -270,6 +274,20 @@ def _leaves(path: str, value: Any, model: Model, is_constant: bool) -> Iterator[
         for k, row in enumerate(model.cache["terms"][1]):
             for name in TermRows.vars:
                 yield Leaf(f"{path}.data[{k}].{name}", getattr(row, name), True)
+
+
+def _paths_of(array: Any, leaves: list[Leaf]) -> tuple[str, ...]:
+    """Paths of the arguments that are an array.
+
+    Raises:
+        ValueError: an argument is another array in a part of its memory.
+    """
+    first, stop = array.ptr, array.ptr + _bytes(array)
+    sharing = [one for one in leaves if _is_array(one.value) and one.value.ptr < stop
+               and one.value.ptr + _bytes(one.value) > first]  # fmt: skip
+    if any(one.value.ptr != first or _bytes(one.value) != stop - first for one in sharing):
+        raise ValueError(f"memory of a result is shared by {', '.join(one.path for one in sharing)}")
+    return tuple(one.path for one in sharing)
 
 
 def _is_array(value: Any) -> bool:

@@ -23,7 +23,7 @@ from lissom.dynamics.kinematics import (
 )
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.dynamics.start import start_configuration
-from lissom.errors import ConvergenceError, ModelError
+from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.exporting.functions import FUNCTIONS, frame_names
 from lissom.model.model import Model
 from lissom.model.plausibility import is_folded
@@ -60,12 +60,25 @@ EVALUATE: dict[str, Callable[..., Any]] = {
 }
 
 
+def _has_shape(model: Model, q: np.ndarray) -> bool:
+    """Whether no deformable body is turned inside out or moved to where its kinematics has no values."""
+    if is_folded(model, q):
+        return False
+    if not len(model.deforming.node):
+        return True
+    try:
+        energy(model, q, np.zeros(model.nv))
+    except ShapeError:  # the energy is not finite
+        return False
+    return True
+
+
 def states_of(model: Model, count: int = _STATES) -> list[dict[str, Any]]:
-    """States near the start: t [s], q, v, a and u. No deformable body is turned inside out."""
+    """States near the start: t [s], q, v, a and u. No deformable body is turned inside out or without a shape."""
     rng, found, start = np.random.default_rng(0), [], start_configuration(model)
     for k in range(count):
         moves = _SIZE * model.dofs.scale * rng.normal(size=(3, model.nv))
-        while is_folded(model, q := integrate(model, start, moves[0])):
+        while not _has_shape(model, q := integrate(model, start, moves[0])):
             moves *= 0.5
         found.append({"t": 0.1 * k, "q": q, "v": moves[1], "a": moves[2], "u": rng.uniform(0.0, 1.0, size=model.nu)})
     return found

@@ -194,9 +194,27 @@ def kernel_source(launch: Launch) -> str:
         f"    {launch.function}<true>(bounds, 0, static_cast<{launch.arguments}*>(arguments));",
         "}",
         "",
+        *_aim(launch),
         "}",
         "",
     ])  # fmt: skip
+
+
+def _aim(launch: Launch) -> list[str]:
+    """The function that says where a kernel writes its results: to memory of the caller, or to the working memory."""
+    if not launch.results:
+        return []
+    return [
+        f"void ROBOT(aim_{launch.name})(void* arguments, char* memory, double* const* to) {{",
+        f"    {launch.arguments}& x = *static_cast<{launch.arguments}*>(arguments);",
+        *(
+            f"    x.{path}.data = to ? to[{k}] : reinterpret_cast<double*>(memory + {launch.places[key].offset});"
+            for k, (key, paths) in enumerate(launch.results.items())
+            for path in paths
+        ),
+        "}",
+        "",
+    ]
 
 
 _MOVING = re.compile(r"^(__builtin_memcpy\(row \+ \d+, moving, .*;)\n(moving \+= \d+;)$", re.MULTILINE)
@@ -272,6 +290,8 @@ def layout(program: Program, numbers: Mapping[str, Any], arrays: Mapping[str, st
             f"void ROBOT(bind_{name})(void* arguments, char* memory);",
             f"void ROBOT(run_{name})(void* arguments);",
         ]
+        if program.launches[name].results:
+            lines += [f"void ROBOT(aim_{name})(void* arguments, char* memory, double* const* to);"]
     lines += ["}", "", f"enum launch_number {{ {', '.join([*names, 'N_LAUNCHES'])} }};", ""]
     kernels = (f"    {{ROBOT(size_of_{name}), ROBOT(bind_{name}), ROBOT(run_{name})}}," for name in names)
     lines += ["[[maybe_unused]] constexpr launch LAUNCHES[] = {", *kernels, "};", ""]

@@ -44,17 +44,17 @@ int* integers(const robot_workspace* w, place p) {
     return reinterpret_cast<int*>(w->working + p.offset);
 }
 
+// Whether all numbers are finite: whether no exponent has all bits set, in which case one more would carry into the sign.
+// Integers, since compilers may reorder them for vectors, and since they are as fast for very small numbers.
 bool is_finite(const double* x, int count) {
-    double sum[8] = {};  // eight sums at once, which do not wait for each other
-    int k = 0;
-    for (; k + 8 <= count; k += 8)
-        for (int e = 0; e < 8; ++e)
-            sum[e] += 0.0 * x[k + e];
-    for (int e = 0; k + e < count; ++e)
-        sum[e] += 0.0 * x[k + e];
-    for (int e = 1; e < 8; ++e)
-        sum[0] += sum[e];
-    return sum[0] == 0.0;
+    constexpr std::uint64_t MAGNITUDE = ~std::uint64_t(0) >> 1, ONE_MORE = std::uint64_t(1) << 52;
+    std::uint64_t carried = 0;
+    for (int k = 0; k < count; ++k) {
+        std::uint64_t bits;
+        std::memcpy(&bits, x + k, sizeof(bits));
+        carried |= (bits & MAGNITUDE) + ONE_MORE;
+    }
+    return !(carried >> 63);
 }
 
 // Copy an argument to the working memory. NULL is zero.
@@ -82,25 +82,12 @@ int put(robot_workspace* w, place to, const double* from) {
         std::memcpy(to, numbers(w, from), sizeof(double) * size_t(count));
 }
 
-// Copy a matrix (nv, nv), whose rows begin WIDTH numbers apart, in one pass that also tells whether it is finite.
-[[maybe_unused]] bool take_matrix(const robot_workspace* w, place from, double* __restrict to) {
-    const double* __restrict x = numbers(w, from);
-    double sum[8] = {};
-    for (int r = 0; r < NV; ++r, x += WIDTH, to += NV) {
-        int k = 0;
-        for (; k + 8 <= NV; k += 8)
-            for (int e = 0; e < 8; ++e) {
-                to[k + e] = x[k + e];
-                sum[e] += 0.0 * x[k + e];
-            }
-        for (int e = 0; e < NV % 8; ++e) {
-            to[k + e] = x[k + e];
-            sum[e] += 0.0 * x[k + e];
-        }
-    }
-    for (int e = 1; e < 8; ++e)
-        sum[0] += sum[e];
-    return sum[0] == 0.0;
+// Copy a matrix (nv, nv), whose rows begin WIDTH numbers apart and are longer than nv. Returns whether it is finite.
+[[maybe_unused]] bool take_matrix(const robot_workspace* w, place from, double* to) {
+    const double* x = numbers(w, from);
+    for (int r = 0; r < NV; ++r)
+        std::memcpy(to + r * NV, x + r * WIDTH, sizeof(double) * NV);
+    return is_finite(to, NV * NV);
 }
 
 // Bind the kernels and fill the arrays that do not begin with zeros; all other arrays are zero.
@@ -183,6 +170,16 @@ bool make_rotation(double* R) {
     *integers(w, status) = 0;
     LAUNCHES[launch].run(w->arguments[launch]);
     return *integers(w, status);
+}
+
+// Run a launch whose kernel writes its results to memory of the caller. Other calls find them in the working memory.
+typedef void aim(void* arguments, char* memory, double* const* to);
+
+[[maybe_unused]] int run_into(robot_workspace* w, int launch, place status, aim* where, double* const* to) {
+    where(w->arguments[launch], w->working, to);
+    const int found = run(w, launch, status);
+    where(w->arguments[launch], w->working, nullptr);
+    return found;
 }
 
 // Loads, and positions, velocities and accelerations of prescribed coordinates, at a time. `load` and `motion` may have
@@ -670,11 +667,8 @@ int robot_inverse_dynamics(robot_workspace* w, double t, const double* q, const 
 int robot_mass_matrix(robot_workspace* w, const double* q, double* M) {
     if (!w || !q || !M)
         return ROBOT_NULL;
-    int status = put(w, mass_matrix_q, q);
-    status = status ? status : run(w, mass_matrix, mass_matrix_status);
-    if (!status)
-        take(w, mass_matrix_M, NV * NV, M);
-    return status;
+    const int status = put(w, mass_matrix_q, q);
+    return status ? status : run_into(w, mass_matrix, mass_matrix_status, ROBOT(aim_mass_matrix), &M);
 }
 
 //: energy
@@ -719,11 +713,8 @@ int robot_forward_kinematics(robot_workspace* w, const double* q, double* poses)
 int robot_jacobians(robot_workspace* w, const double* q, double* J) {
     if (!w || !q || !J)
         return ROBOT_NULL;
-    int status = put(w, jacobians_q, q);
-    status = status ? status : run(w, jacobians, jacobians_status);
-    if (!status)
-        take(w, jacobians_J, 6 * NV * ROBOT_N_FRAMES, J);
-    return status;
+    const int status = put(w, jacobians_q, q);
+    return status ? status : run_into(w, jacobians, jacobians_status, ROBOT(aim_jacobians), &J);
 }
 
 //: inverse_dynamics_derivatives
@@ -740,11 +731,20 @@ int robot_inverse_dynamics_derivatives(robot_workspace* w, double t, const doubl
     put(w, derivatives_force, nullptr);
     *integers(w, derivatives_terms) = LOADS_AND_SPRINGS;
     put_loads(w, t, derivatives_load, 1.0);
+#if WIDTH == ROBOT_NV
+    double* const to[] = {dtau_dq, dtau_dv, dtau_da};
+    status = run_into(w, derivatives, derivatives_status, ROBOT(aim_derivatives), to);
+    if (status)
+        return status;
+    const bool good = is_finite(dtau_dq, NV * NV) && is_finite(dtau_dv, NV * NV) && is_finite(dtau_da, NV * NV);
+#else
     status = run(w, derivatives, derivatives_status);
     if (status)
         return status;
     const bool by_q = take_matrix(w, derivatives_dq, dtau_dq), by_v = take_matrix(w, derivatives_dv, dtau_dv);
-    return take_matrix(w, derivatives_da, dtau_da) && by_q && by_v ? ROBOT_OK : ROBOT_OVERFLOW;
+    const bool good = take_matrix(w, derivatives_da, dtau_da) && by_q && by_v;
+#endif
+    return good ? ROBOT_OK : ROBOT_OVERFLOW;
 }
 
 //: forward_dynamics_derivatives

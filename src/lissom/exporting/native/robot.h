@@ -4,6 +4,9 @@
    state, and none but robot_create() without memory allocates. Calls on different workspaces may run in different
    threads; one workspace serves one call at a time.
 
+   Arrays of results share no memory with each other; a result may take the place of an argument. After an error results
+   mean nothing.
+
    Units are SI. Arrays are contiguous and of float64; matrices are stored row by row. Coordinates q and velocities v
    are in the order of robot_coordinate_name() and robot_velocity_name(). */
 
