@@ -86,7 +86,7 @@ FUNCTIONS: dict[str, Function] = {
 def direct_results(model: Model, launch: str) -> tuple[str, ...]:
     """Results that a kernel writes to memory of the caller: matrices, of which a copy takes a part of its time that one
     notices. The rows of derivatives are longer than nv, unless it is a multiple of 8."""
-    known = {"mass_matrix": ("M",), "jacobians": ("J",)}
+    known: dict[str, tuple[str, ...]] = {"mass_matrix": ("M",), "jacobians": ("J",)}
     if column_width(model) == model.nv:
         known["derivatives"] = ("dq", "dv", "da")
     return known.get(launch, ())
