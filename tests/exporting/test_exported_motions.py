@@ -265,7 +265,7 @@ def _with_equal_flags(compiler, flags, folder, names):
 
 
 def _is_exact(found):
-    """Whether all results are equal to the last bit, but for those of a linear system that the library solves by other factors."""
+    """Whether all results are equal to the last bit, but for those of a linear system that Python solves otherwise."""
     exact = {name for name in found if name != "forward_dynamics_derivatives"}
     return {*found} >= {*EVALUATE} and all(found[name] == 0.0 for name in exact)
 
