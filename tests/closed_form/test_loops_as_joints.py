@@ -151,7 +151,8 @@ def test_a_cut_behind_an_active_joint():
     p = np.array([*q[:2], q[0] + q[2] - q[1], q[2]])
     own = np.array([0, 1, 3])
     assert np.abs(ls.loop_residual(cut, p)).max() < 1e-12
-    tight = {"method": "dop853", "rtol": 1e-10, "atol": 1e-12}
+    # The stop is a kink of the force: a step across it may be estimated a hundred times better than it is
+    tight = {"method": "dop853", "rtol": 1e-12, "atol": 1e-14}
     for u in (np.array([0.0]), np.array([0.3])):
         one, other = (ls.simulate(m, 0.5, x, u=u, **tight) for m, x in ((whole, q), (cut, p)))
         np.testing.assert_allclose(other.q[-1, own], one.q[-1], rtol=0, atol=1e-8)
