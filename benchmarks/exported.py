@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 import lissom as ls
-from lissom.exporting.functions import FUNCTIONS, LAUNCHES
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives_buffers as fdd_buffers
+from lissom.exporting.functions import FUNCTIONS, LAUNCHES, launches_of
 from lissom.exporting.recorded import EVALUATE, states_of
 from lissom.exporting.sources import compiler_flags
 
@@ -51,8 +52,6 @@ static double now() {
     return 1e6 * double(t.tv_sec) + 1e-3 * double(t.tv_nsec);
 }
 
-static void nothing() {}
-
 template <typename F, typename B>
 static double group(F call, B before) {
     before();
@@ -78,6 +77,13 @@ int main() {
     robot_create(&w, nullptr, 0, ROBOT_ABI_VERSION);
     const inside* own = reinterpret_cast<inside*>(w);
     const auto run = [&](int number) { layout::LAUNCHES[number].run(own->arguments[number]); };
+    const auto aim = [&] {  // the last kernel of derivatives of accelerations works on matrices of the one before
+#if HAS_MASS_RESPONSE
+        const auto at = [&](layout::place p) { return reinterpret_cast<double*>(own->working + p.offset); };
+        double* const to[] = {at(layout::derivatives_dq), at(layout::derivatives_dv), at(layout::derivatives_da)};
+        layout::ROBOT(aim_mass_response)(own->arguments[layout::mass_response], own->working, to);
+#endif
+    };
     for (int k = 0; k < N_RECORDS; ++k) {
         size_t takes, gives;
         robot_sizes(RECORDS[k].function, &takes, &gives);
@@ -87,7 +93,7 @@ int main() {
         }, [&] {
             for (int number : NUMBERS[k])
                 run(number);
-        }, nothing);
+        }, aim);
     }
 #if HAS_STEP
     int* counts = reinterpret_cast<int*>(own->working + layout::step_counts.offset);
@@ -116,11 +122,24 @@ def _least(call, count=_GROUPS):
     return min(times)
 
 
-def _from_c(folder: Path, name: str, functions: tuple[str, ...], compiler: str) -> tuple[dict[str, float], float, int]:
+def _launches(model: ls.Model, function: str) -> list[str]:
+    """The launches of a function of states, with that of loads and motions by functions of time."""
+    known = launches_of(model, [function])
+    of_loads = model.loads.varies and model.n_load_rows > 0
+    by_time = of_loads or (model.n_motions > 0 and "forward_dynamics" in known)
+    has_laws = by_time and FUNCTIONS[function].arguments[0].name == "t"
+    return ["laws", *known] if has_laws else known
+
+
+def _from_c(
+    model: ls.Model, folder: Path, name: str, functions: tuple[str, ...], compiler: str
+) -> tuple[dict[str, float], float, int]:
     """Times of calls [µs], the time to compile all sources [s], and the size of the code [bytes]."""
-    evaluated = [FUNCTIONS[function] for function in functions if FUNCTIONS[function].results]
-    launches = ", ".join(f"{{{', '.join(f'layout::{one}' for one in function.launches)}}}" for function in evaluated)
-    included = f'{_RECORD}#include "recorded.h"\nstatic const std::vector<int> NUMBERS[] = {{{launches}}};\n'
+    evaluated = [_launches(model, function) for function in functions if FUNCTIONS[function].results]
+    launches = ", ".join(f"{{{', '.join(f'layout::{one}' for one in names)}}}" for names in evaluated)
+    solved = int(any("mass_response" in names for names in evaluated))
+    included = f'#define HAS_MASS_RESPONSE {solved}\n{_RECORD}#include "recorded.h"\n'
+    included += f"static const std::vector<int> NUMBERS[] = {{{launches}}};\n"
     text = _PROGRAM.replace("GROUPS", str(_GROUPS)).replace("CALLS", str(_CALLS))
     (folder / "bench.cpp").write_text(
         text.replace('#include "recorded.h"', included)
@@ -147,9 +166,9 @@ def _from_python(model: ls.Model, function: str) -> tuple[float, float]:
     if function == "step":
         stepper = ls.Stepper(model, 1e-3)
         return float("nan"), _least(stepper.step)
-    kernels = 0.0
-    for launch in FUNCTIONS[function].launches:
-        w = LAUNCHES[launch](model)
+    kernels, launches = 0.0, launches_of(model, [function])
+    several = [fdd_buffers(model, 1)] if "mass_response" in launches else [LAUNCHES[name](model) for name in launches]
+    for w in several:
         for key, value in state.items():
             if key in w.host:
                 w.host[key][0] = value
@@ -170,7 +189,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             made = ls.export(model, place, arguments.functions, name="bench_robot")
             size = sum((made.folder / path).stat().st_size for path in made.files)
-            found, built, code = _from_c(made.folder, made.name, made.functions, arguments.compiler)
+            found, built, code = _from_c(model, made.folder, made.name, made.functions, arguments.compiler)
         print(f"{robot}: nq {model.nq}, built by {arguments.compiler} in {built:.0f} s, sources {size / 1e6:.1f} MB, "
               f"program {code / 1e3:.0f} kB")  # fmt: skip
         print(f"{'[µs]':32} {'from C':>9} {'kernel, C':>9} {'kernel':>9} {'Python':>9} {'of C':>7} {'of library':>10}")

@@ -2,8 +2,8 @@
 
     python equal_flags.py COMPILER FLAGS FOLDER ROBOT ...
 
-Prints a line of JSON for each robot: its deviations by function, or why it is refused. Optimisation keeps the order of
-all operations, so that -O0, which compiles fastest, gives the same bits.
+Prints a line of JSON for each robot: its deviations by function and its number of rows of loops, or why it is refused.
+Optimisation keeps the order of all operations, so that -O0, which compiles fastest, gives the same bits.
 """
 
 import json
@@ -30,11 +30,11 @@ warnings.simplefilter("ignore")  # of tendons that push and of redundant loops, 
 
 
 def deviations(model, compiler, flags, folder):
-    """The largest relative deviation of each function, and of the state after twenty steps. A robot that the library
-    itself cannot step from its start has none."""
+    """The largest relative deviation of each function, and of the state after twenty steps, and the number of rows of
+    loops. A robot that the library itself cannot step from its start has no steps."""
     made = ls.export(model, folder, (*EVALUATE, "step"), name="one")
     library = Library(compiled(made.folder, compiler, *flags, "-ffp-contract=off"), "one", model)
-    w, worst = library.make(), {}
+    w, worst = library.make(), {"rows": model.n_rows}
     for function in EVALUATE:
         for state in states_of(model):
             given, wanted = evaluated(model, function, state)

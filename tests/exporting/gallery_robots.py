@@ -28,6 +28,7 @@ _CALLS = {  # the example, how its module makes the robot or the model
     "hybrid_arm": lambda m: m.build(),
     "hybrid_hand": lambda m: m.robot(),
     "inflated_arm": lambda m: m.build(),
+    "learned_map": lambda m: m.finger(*m.elements()).model,  # the elements; JAX evaluates what learns from them
     "many_bodies": lambda m: m.chain(20),
     "mechanisms": lambda m: m.four_bar(),
     "mug": lambda m: m.robot(),

@@ -265,9 +265,10 @@ def _with_equal_flags(compiler, flags, folder, names):
 
 
 def _is_exact(found):
-    """Whether all results are equal to the last bit, but for those of a linear system that Python solves otherwise."""
-    exact = {name for name in found if name != "forward_dynamics_derivatives"}
-    return {*found} >= {*EVALUATE} and all(found[name] == 0.0 for name in exact)
+    """Whether all results are equal to the last bit, but for those of the linear system of a robot with loops, which
+    Python solves otherwise."""
+    solved = {"forward_dynamics_derivatives"} if found["rows"] else set()
+    return {*found} >= {*EVALUATE} and all(found[name] == 0.0 for name in {*found} - solved - {"rows"})
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -277,7 +278,7 @@ def test_equal_flags_give_equal_bits(compiler, tmp_path):
     found = _with_equal_flags(compiler, "-O2 -march=native", tmp_path, ["finger", "users"])
     assert set(found) == {"finger", "users"}
     for name, own in found.items():
-        assert "step" in own and _is_exact(own) and own["forward_dynamics_derivatives"] <= ROUNDING, (name, own)
+        assert "step" in own and _is_exact(own), (name, own)
 
 
 @pytest.mark.parametrize("name", [*GALLERY, "machine"])

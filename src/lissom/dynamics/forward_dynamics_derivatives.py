@@ -118,28 +118,42 @@ def mass_response_kernel(act: Acting) -> Any:
     return mass_responses
 
 
-def _input_columns(model: Model) -> int:
+def input_width(model: Model) -> int:
     """Length of a row of derivatives by inputs: nu rounded up to a multiple of 8."""
     return (model.nu + 7) // 8 * 8
 
 
-def _make(model: Model, batch: int) -> Buffers:
+def forward_dynamics_derivatives_buffers(model: Model, batch: int) -> Buffers:
     """Buffers of three kernels: accelerations, derivatives of inverse dynamics there, and (1)."""
-    width = column_width(model)
-    by_u = (model.nv * _input_columns(model),)
-    inputs = {"q": (model.nq,), "u": (model.nu,), "B": by_u} | {x: (model.nv,) for x in ("v", "given", "extra")}
-    rows = {"a": (model.nv,), "tau": (model.nv,), "work": (model.nv,)}
-    rows |= {name: (model.nv * width,) for name in ("dq", "dv", "da")}
-    w = Buffers(model, batch, inputs, rows | {"du": by_u})
+    inputs = {"q": (model.nq,), "u": (model.nu,)} | {x: (model.nv,) for x in ("v", "given", "extra")}
+    w = _with_matrices(model, batch, inputs, ("a", "tau"))
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     loops = loop_buffers(w, model, batch)
     record_accelerations(w, model, batch, loops, w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq)))
     w.buffer("terms", (1,), wp.int32, common=True)
     record_residual_derivatives(w, model, batch, w.tables, loops)
+    _record_mass_response(w)
+    return w
+
+
+def mass_response_buffers(model: Model, batch: int) -> Buffers:
+    """Buffers of (1) alone, with the derivatives of the residual in "dq", "dv" and "da", and B in "B"."""
+    w = _with_matrices(model, batch, {}, ())
+    _record_mass_response(w)
+    return w
+
+
+def _with_matrices(model: Model, batch: int, inputs: dict[str, tuple[int, ...]], outputs: tuple[str, ...]) -> Buffers:
+    """Buffers with the matrices of (1), further inputs, and further outputs of nv numbers."""
+    width, by_u = column_width(model), (model.nv * input_width(model),)
+    rows = {name: (model.nv,) for name in (*outputs, "work")} | {x: (model.nv * width,) for x in ("dq", "dv", "da")}
+    return Buffers(model, batch, inputs | {"B": by_u}, rows | {"du": by_u})
+
+
+def _record_mass_response(w: Buffers) -> None:
     arrays = ("B", "da", "work", "dq", "dv", "du")
     w.record(mass_response_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in arrays)])
-    return w
 
 
 @over_models("q", "v", "u")
@@ -166,13 +180,13 @@ def forward_dynamics_derivatives(
     known = call_of(model, _FAMILY)(q, v, u)
     if known is not None:
         return known
-    w, lead = filled_workspace(model, _FAMILY, _make, ("q", "v", "u"), q, v, u)
+    w, lead = filled_workspace(model, _FAMILY, forward_dynamics_derivatives_buffers, ("q", "v", "u"), q, v, u)
     w.put_gravity()
     w.host["terms"][0] = acting_flags(True, True, True)
     put_loads(model, w, t)
     if len(model.prescribed.dof):
         w.host["given"][:, model.prescribed.dof] = prescribed_accelerations(model, t, w.batch)
-    n, width, columns = model.nv, column_width(model), _input_columns(model)
+    n, width, columns = model.nv, column_width(model), input_width(model)
     B = input_response(model, w.host["q"], w.host["v"], w.host["u"], t)
     w.host["B"].reshape(w.batch, n, columns)[..., : model.nu] = B
     w.run()

@@ -17,6 +17,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import quaternion_joints
 from lissom.dynamics.contacts import NUMBERS_PER_PAIR
+from lissom.dynamics.forward_dynamics_derivatives import input_width
 from lissom.dynamics.loads import laws_of_time
 from lissom.errors import ModelError
 from lissom.exporting import sources
@@ -222,7 +223,7 @@ def _files(
         else:
             adjusted[key] = program.adjusted_table(key, values, change)
     of_launches = program.size
-    if "forward_dynamics_derivatives" in has:
+    if "forward_dynamics_derivatives" in has and rows:
         n, m = nv + rows, 2 * nv + nu
         for key, count in (("matrix", n * n), ("right", n * m), ("units", n)):
             more[f"solve_{key}"] = program.reserve("double", count)
@@ -236,7 +237,8 @@ def _files(
     n_loads = 6 * model.n_load_rows
     numbers: dict[str, Any] = {f"HAS_{function.upper()}": int(function in has) for function in FUNCTIONS}
     numbers["HAS_FORWARD_DYNAMICS"] = int("forward_dynamics" in program.launches)
-    numbers |= {"HAS_LAWS": int(varies), "WIDTH": column_width(model), "N_LOADS": n_loads}
+    numbers |= {"HAS_LAWS": int(varies), "WIDTH": column_width(model), "INPUT_WIDTH": input_width(model)}
+    numbers |= {"N_LOADS": n_loads}
     numbers |= {"N_FORCES": n_loads - 12 * model.has_surroundings, "N_MOTIONS": model.n_motions}
     numbers |= {"N_CHANNELS": len(model.channels.names), "N_SPOOLS": len(model.spools.channel)}
     numbers["HAS_INPUT_COLUMNS"] = int("input_columns" in program.launches)

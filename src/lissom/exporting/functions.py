@@ -12,6 +12,7 @@ from lissom.dynamics.actuation import actuation_buffers
 from lissom.dynamics.contacts import contacts_buffers
 from lissom.dynamics.energy import mass_sums
 from lissom.dynamics.forward_dynamics import forward_dynamics_buffers
+from lissom.dynamics.forward_dynamics_derivatives import mass_response_buffers
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_buffers
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_buffers
 from lissom.dynamics.kinematics import frames_buffers, jacobian_buffers, motion_buffers
@@ -75,7 +76,7 @@ FUNCTIONS: dict[str, Function] = {
     "forward_dynamics_derivatives": Function(
         _arguments("t", "q", "v", "u"),
         (Argument("da_dq", _SQUARE), Argument("da_dv", _SQUARE), Argument("da_du", "ROBOT_NV * ROBOT_NU")),
-        ("forward_dynamics", "derivatives", "actuation"),
+        ("forward_dynamics", "derivatives", "actuation", "mass_response"),
     ),
     "equilibrium": Function((), (), ("equilibrium",)),
     "step": Function((), (), ("forward_dynamics", "step")),
@@ -84,9 +85,9 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def direct_results(model: Model, launch: str) -> tuple[str, ...]:
-    """Results that a kernel writes to memory of the caller: matrices, of which a copy takes a part of its time that one
-    notices. The rows of derivatives are longer than nv, unless it is a multiple of 8."""
-    known: dict[str, tuple[str, ...]] = {"mass_matrix": ("M",), "jacobians": ("J",)}
+    """Results that a kernel writes to memory of the caller, or of another launch: matrices, of which a copy takes a
+    part of its time that one notices. The rows of derivatives are longer than nv, unless it is a multiple of 8."""
+    known = {"mass_matrix": ("M",), "jacobians": ("J",), "mass_response": ("dq", "dv", "da")}
     if column_width(model) == model.nv:
         known["derivatives"] = ("dq", "dv", "da")
     return known.get(launch, ())
@@ -142,6 +143,7 @@ LAUNCHES: dict[str, Callable[[Model], Buffers]] = {
     "frames": _at_frames(frames_buffers),
     "jacobians": _at_frames(lambda model, batch, room: jacobian_buffers(model, batch, room, rates=False)),
     "derivatives": lambda model: residual_derivatives_buffers(model, 1),
+    "mass_response": lambda model: mass_response_buffers(model, 1),
     "actuation": lambda model: actuation_buffers(model, 1),
     "input_columns": input_columns_buffers,
     "equilibrium": lambda model: equilibrium_buffers(model, 1),
@@ -153,8 +155,11 @@ LAUNCHES: dict[str, Callable[[Model], Buffers]] = {
 
 def launches_of(model: Model, functions: Iterable[str]) -> list[str]:
     """The launches that functions of a model need. Steps with contacts that stick begin with their anchors; derivatives
-    by inputs of users' actuators and forces are a launch of their own."""
+    by inputs of users' actuators and forces are a launch of their own. With loops no kernel has the system of
+    accelerations."""
     needed = {launch for function in functions for launch in FUNCTIONS[function].launches}
+    if model.n_rows:
+        needed.discard("mass_response")
     if "step" in needed and model.contacts.sticks:
         needed.add("contacts")
     if "actuation" in needed and has_input_columns(model):

@@ -82,12 +82,11 @@ int put(robot_workspace* w, place to, const double* from) {
         std::memcpy(to, numbers(w, from), sizeof(double) * size_t(count));
 }
 
-// Copy a matrix (nv, nv), whose rows begin WIDTH numbers apart and are longer than nv. Returns whether it is finite.
-[[maybe_unused]] bool take_matrix(const robot_workspace* w, place from, double* to) {
+// Copy a matrix (nv, columns), whose rows begin `width` numbers apart.
+[[maybe_unused]] void take_matrix(const robot_workspace* w, place from, int width, int columns, double* to) {
     const double* x = numbers(w, from);
     for (int r = 0; r < NV; ++r)
-        std::memcpy(to + r * NV, x + r * WIDTH, sizeof(double) * NV);
-    return is_finite(to, NV * NV);
+        std::memcpy(to + r * columns, x + r * width, sizeof(double) * size_t(columns));
 }
 
 // Bind the kernels and fill the arrays that do not begin with zeros; all other arrays are zero.
@@ -182,15 +181,25 @@ typedef void aim(void* arguments, char* memory, double* const* to);
     return found;
 }
 
-// Loads, and positions, velocities and accelerations of prescribed coordinates, at a time. `load` and `motion` may have
-// no entries. Without functions of time the loads are constant.
-[[maybe_unused]] void put_loads(robot_workspace* w, double t, place load, double factor) {
+// Evaluate the loads, and the positions, velocities and accelerations of prescribed coordinates, at a time.
+[[maybe_unused]] void evaluate_laws(robot_workspace* w, double t) {
 #if HAS_LAWS
     *numbers(w, laws_time) = t;
     LAUNCHES[laws].run(w->arguments[laws]);
+#else
+    (void)w;
+    (void)t;
+#endif
+}
+
+// Put the loads at a time. Without functions of time they are constant.
+[[maybe_unused]] void put_loads(robot_workspace* w, double t, place load, double factor) {
+    if (!N_LOADS)
+        return;
+    evaluate_laws(w, t);
+#if HAS_LAWS
     const double* from = numbers(w, laws_load);
 #else
-    (void)t;
     const double* from = ROBOT(loads);
 #endif
     for (int k = 0; k < N_LOADS; ++k)
@@ -208,6 +217,8 @@ int accelerations(robot_workspace* w, double t, const double* q, const double* v
         return status;
     put_loads(w, t, forward_dynamics_load, 1.0);
 #if N_MOTIONS
+    if (!N_LOADS)
+        evaluate_laws(w, t);
     for (int k = 0; k < N_MOTIONS; ++k)
         numbers(w, forward_dynamics_given)[MOTION_V[k]] = numbers(w, laws_motion)[2 * N_MOTIONS + k];
 #endif
@@ -216,6 +227,7 @@ int accelerations(robot_workspace* w, double t, const double* q, const double* v
 #endif
 
 #if HAS_FORWARD_DYNAMICS_DERIVATIVES
+#if ROBOT_N_ROWS
 // Solve A X = B for B (n, m) in place by elimination with row interchanges; A (n, n) is overwritten. Returns whether a
 // pivot vanished.
 bool solve(int n, int m, double* A, double* B) {
@@ -257,6 +269,7 @@ bool solve(int n, int m, double* A, double* B) {
         }
     return false;
 }
+#endif
 
 // B (nv, nu), the derivative of the generalised force by the inputs, with elastic tendons as they are.
 int input_response(robot_workspace* w, double t, const double* q, const double* v, const double* u, double* B,
@@ -315,8 +328,7 @@ void prepare(robot_workspace* w, double begin, double until) {
     const double size = until - begin;
     for (int s = 0; s < N_STAGES; ++s) {
         const double t = s == N_STAGES - 1 ? until : until + size * (ROBOT(stage_ends)[s] - 1.0);
-        *numbers(w, laws_time) = t;
-        LAUNCHES[laws].run(w->arguments[laws]);
+        evaluate_laws(w, t);
         if (N_LOADS)
             std::memcpy(numbers(w, step_load) + size_t(s) * N_LOADS, numbers(w, laws_load), sizeof(double) * N_LOADS);
         if (N_MOTIONS)
@@ -733,37 +745,26 @@ int robot_inverse_dynamics_derivatives(robot_workspace* w, double t, const doubl
     put_loads(w, t, derivatives_load, 1.0);
 #if WIDTH == ROBOT_NV
     double* const to[] = {dtau_dq, dtau_dv, dtau_da};
-    status = run_into(w, derivatives, derivatives_status, ROBOT(aim_derivatives), to);
-    if (status)
-        return status;
-    const bool good = is_finite(dtau_dq, NV * NV) && is_finite(dtau_dv, NV * NV) && is_finite(dtau_da, NV * NV);
+    return run_into(w, derivatives, derivatives_status, ROBOT(aim_derivatives), to);
 #else
     status = run(w, derivatives, derivatives_status);
     if (status)
         return status;
-    const bool by_q = take_matrix(w, derivatives_dq, dtau_dq), by_v = take_matrix(w, derivatives_dv, dtau_dv);
-    const bool good = take_matrix(w, derivatives_da, dtau_da) && by_q && by_v;
+    take_matrix(w, derivatives_dq, WIDTH, NV, dtau_dq);
+    take_matrix(w, derivatives_dv, WIDTH, NV, dtau_dv);
+    take_matrix(w, derivatives_da, WIDTH, NV, dtau_da);
+    return ROBOT_OK;
 #endif
-    return good ? ROBOT_OK : ROBOT_OVERFLOW;
 }
 
 //: forward_dynamics_derivatives
-int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const double* q, const double* v, const double* u,
-                                       double* da_dq, double* da_dv, double* da_du) {
-    if (!w || !q || !v || !da_dq || !da_dv || (!da_du && ROBOT_NU))
-        return ROBOT_NULL;
-    if (!std::isfinite(t))
-        return ROBOT_NOT_FINITE;
-    int status = accelerations(w, t, q, v, u);
-    if (status)
-        return status;
-    put(w, derivatives_q, q, derivatives_v, v);
-    put(w, derivatives_a, numbers(w, forward_dynamics_a), derivatives_u, u);
-    if (ROBOT_N_ROWS)
-        put(w, derivatives_force, numbers(w, forward_dynamics_force));
-    *integers(w, derivatives_terms) = ALL_TERMS;
-    put_loads(w, t, derivatives_load, 1.0);
-    status = run(w, derivatives, derivatives_status);
+namespace {
+
+#if ROBOT_N_ROWS
+// Derivatives of accelerations of a robot with loops, from those of its equations of motion.
+int responses(robot_workspace* w, double t, const double* q, const double* v, double* da_dq, double* da_dv,
+              double* da_du) {
+    int status = run(w, derivatives, derivatives_status);
     // The system: mass matrix and independent rows of loops; right sides by q, v and u.
     const int m = 2 * NV + ROBOT_NU;
     double *A = numbers(w, solve_matrix), *X = numbers(w, solve_right);
@@ -786,13 +787,10 @@ int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const doubl
         for (int k = 0; k < ROBOT_NU; ++k)
             X[j * m + 2 * NV + k] = is_given[j] ? 0.0 : X[j * m + 2 * NV + k];
     }
-    int rows[ROBOT_N_ROWS + 1], n = NV;
-    (void)rows;
-#if ROBOT_N_ROWS
+    int rows[ROBOT_N_ROWS], n = NV;
     for (int r = 0; r < ROBOT_N_ROWS; ++r)
         if (integers(w, derivatives_slot)[r] >= 0)
             rows[n++ - NV] = r;
-#endif
     std::memset(A, 0, sizeof(double) * size_t(n) * size_t(n));
     for (int j = 0; j < NV; ++j) {
         const double own = is_given[j] ? 1.0 : da[j * WIDTH + j];
@@ -804,7 +802,6 @@ int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const doubl
         for (int c = 0; c < m; ++c)
             X[j * m + c] *= units[j];
     }
-#if ROBOT_N_ROWS
     for (int e = 0; e < n - NV; ++e) {
         const int from = rows[e] * WIDTH, to = NV + e;
         double size = 0.0;
@@ -823,7 +820,6 @@ int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const doubl
         for (int k = 0; k < ROBOT_NU; ++k)
             X[to * m + 2 * NV + k] = 0.0;
     }
-#endif
     if (solve(n, m, A, X))
         return ROBOT_SINGULAR;
     for (int j = 0; j < NV; ++j) {
@@ -836,6 +832,50 @@ int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const doubl
             da_du[j * ROBOT_NU + k] = units[j] * X[j * m + 2 * NV + k];
     }
     return is_finite(da_dq, NV * NV) && is_finite(da_dv, NV * NV) ? ROBOT_OK : ROBOT_OVERFLOW;
+}
+#else
+// Derivatives of accelerations, which a kernel makes of those of the equations of motion in their place.
+int responses(robot_workspace* w, double t, const double* q, const double* v, double* da_dq, double* da_dv,
+              double* da_du) {
+#if WIDTH == ROBOT_NV
+    double* const to[] = {da_dq, da_dv, numbers(w, derivatives_da)};
+    int status = run_into(w, derivatives, derivatives_status, ROBOT(aim_derivatives), to);
+#else
+    double* const to[] = {numbers(w, derivatives_dq), numbers(w, derivatives_dv), numbers(w, derivatives_da)};
+    int status = run(w, derivatives, derivatives_status);
+#endif
+    double *of_inputs = numbers(w, derivatives_u), *B = numbers(w, mass_response_B);
+    status = status ? status : input_response(w, t, q, v, of_inputs, B, INPUT_WIDTH);
+    status = status ? status : run_into(w, mass_response, mass_response_status, ROBOT(aim_mass_response), to);
+    if (status)
+        return status;
+#if WIDTH != ROBOT_NV
+    take_matrix(w, derivatives_dq, WIDTH, NV, da_dq);
+    take_matrix(w, derivatives_dv, WIDTH, NV, da_dv);
+#endif
+    take_matrix(w, mass_response_du, INPUT_WIDTH, ROBOT_NU, da_du);
+    return ROBOT_OK;
+}
+#endif
+
+}  // namespace
+
+int robot_forward_dynamics_derivatives(robot_workspace* w, double t, const double* q, const double* v, const double* u,
+                                       double* da_dq, double* da_dv, double* da_du) {
+    if (!w || !q || !v || !da_dq || !da_dv || (!da_du && ROBOT_NU))
+        return ROBOT_NULL;
+    if (!std::isfinite(t))
+        return ROBOT_NOT_FINITE;
+    const int status = accelerations(w, t, q, v, u);
+    if (status)
+        return status;
+    put(w, derivatives_q, q, derivatives_v, v);
+    put(w, derivatives_a, numbers(w, forward_dynamics_a), derivatives_u, u);
+    if (ROBOT_N_ROWS)
+        put(w, derivatives_force, numbers(w, forward_dynamics_force));
+    *integers(w, derivatives_terms) = ALL_TERMS;
+    put(w, derivatives_load, numbers(w, forward_dynamics_load));
+    return responses(w, t, q, v, da_dq, da_dv, da_du);
 }
 
 //: equilibrium
@@ -851,7 +891,7 @@ int robot_equilibrium(robot_workspace* w, double t, const double* u, double* q, 
     double *here = numbers(w, equilibrium_start), count = 0.0;
     unit_quaternions(here);
 #if N_MOTIONS
-    put_loads(w, t, equilibrium_load, 1.0);
+    evaluate_laws(w, t);
     for (int k = 0; k < N_MOTIONS; ++k)
         here[MOTION_Q[k]] = numbers(w, laws_motion)[k];
 #endif
@@ -912,7 +952,7 @@ int robot_start(robot_workspace* w, double t, const double* q, const double* v, 
     if (status)
         return status;
 #if N_MOTIONS
-    put_loads(w, t, forward_dynamics_load, 1.0);
+    evaluate_laws(w, t);
     for (int k = 0; k < N_MOTIONS; ++k) {
         start_q[MOTION_Q[k]] = numbers(w, laws_motion)[k];
         start_v[MOTION_V[k]] = numbers(w, laws_motion)[N_MOTIONS + k];
