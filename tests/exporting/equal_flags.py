@@ -2,8 +2,9 @@
 
     python equal_flags.py COMPILER FLAGS FOLDER ROBOT ...
 
-Prints a line of JSON for each robot: its deviations by function and its number of rows of loops, or why it is refused.
-Optimisation keeps the order of all operations, so that -O0, which compiles fastest, gives the same bits.
+Prints a line of JSON for each robot: its deviations by function, and whether the library needs Python for derivatives
+of accelerations; or why it is refused. Optimisation keeps the order of all operations, so that -O0, which compiles
+fastest, gives the same bits.
 """
 
 import json
@@ -24,17 +25,19 @@ from exporting.test_exported_motions import Motion  # noqa: E402
 import lissom as ls  # noqa: E402
 from lissom.dynamics.assembly import closed_start  # noqa: E402
 from lissom.dynamics.start import start_configuration  # noqa: E402
+from lissom.exporting.input_columns import has_input_columns  # noqa: E402
 from lissom.exporting.recorded import EVALUATE, evaluated, states_of  # noqa: E402
 
 warnings.simplefilter("ignore")  # of tendons that push and of redundant loops, which random inputs and states make
 
 
 def deviations(model, compiler, flags, folder):
-    """The largest relative deviation of each function, and of the state after twenty steps, and the number of rows of
-    loops. A robot that the library itself cannot step from its start has no steps."""
+    """The largest relative deviation of each function, and of the state after twenty steps. A robot that the library
+    itself cannot step from its start has none. "python" is whether the library solves systems with loops, or evaluates
+    users' actuators, in Python for `forward_dynamics_derivatives`."""
     made = ls.export(model, folder, (*EVALUATE, "step"), name="one")
     library = Library(compiled(made.folder, compiler, *flags, "-ffp-contract=off"), "one", model)
-    w, worst = library.make(), {"rows": model.n_rows}
+    w, worst = library.make(), {"python": model.n_rows > 0 or has_input_columns(model)}
     for function in EVALUATE:
         for state in states_of(model):
             given, wanted = evaluated(model, function, state)

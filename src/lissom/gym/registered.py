@@ -105,8 +105,8 @@ class Episodes:
     def state(self) -> TaskState:
         """The present state of all copies."""
         task = self.task
-        own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
-        q, v, u, action, goal = (x.copy() for x in own)
+        q, v, u = self.copies.q.copy(), self.copies.v.copy(), self._u.copy()
+        action, goal = self._action.copy(), self._goal.copy()
         return TaskState(self._count * task.period, q, v, u, action, goal, task.model, _memory=self._memory)
 
     def task_of(self, copy: int) -> Task:
@@ -133,15 +133,15 @@ class Episodes:
         if rows.shape != (self.n, task.n_actions) or np.isnan(rows).any():
             raise ShapeError(f"action: expected numbers of shape {(self.n, task.n_actions)}, got {action!r}")
         moves = slice(None) if rests is None else ~rests
-        self._action[moves] = np.clip(rows, -1.0, 1.0)[moves]
+        self._action[moves] = np.minimum(np.maximum(rows, -1.0), 1.0)[moves]  # np.clip takes five times as long
         self._u[moves] = task.inputs(self._action)[moves]
         lost = self.copies.advance(self._u, rests)
         self._count[moves] += 1
         state = self.state()
         if self._memory is not None:
             self._memory.add(state, None if rests is None else ~rests)
-        told = self.copies.told() | dict(task.told(state))
-        info = {name: self._rows(f"told[{name!r}]", value) for name, value in told.items()}
+        info: dict[str, np.ndarray] = self.copies.told()
+        info |= {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
         truncated = self._count >= task.limit
         if len(lost):
             truncated[lost] = True

@@ -439,6 +439,7 @@ class Copies:
         self.q, self.v = self.w.host["q"], self.w.host["v"]
         self._per_launch = min(n, _STATES_PER_LAUNCH)
         self._taken, self._parts = np.zeros((2, n), dtype=int)
+        self._is_judged, self._begins = may_change(model), np.arange(most + 1)
 
     def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
         """Set the copies `which` (k,) to states q (k, nq), v (k, nv) at time zero with inputs u (k, nu). The states are
@@ -511,7 +512,7 @@ class Copies:
         implicit Euler; with contacts also the deepest one at the ends of steps [m]. A call of `advance` that finds no
         step adds no parts."""
         told = {"parts": self._parts.copy()}
-        if may_change(self.model):
+        if self._is_judged:
             told["plastic"] = self.w.host["counts"][:, PLASTIC_STEPS].astype(int)
         if len(self.model.contacts.pair):
             told["deepest"] = self.w.host["deepest"].copy()
@@ -533,10 +534,15 @@ class Copies:
         self.w.host["h"][:, 1 : self.steps + 1] = self.dt
         if self._times is not None:
             self._times.put_steps(moving, taken[moving])
-        motions.take(moving, self.steps, self.dt * (taken[:, None] + np.arange(self.steps + 1)))
-        taken[moving] += self.steps
-        found = np.setdiff1d(moving, motions.lost) if len(motions.lost) else moving
-        self._parts[found] += motions.steps[found] - before[found] - self.steps
+        motions.take(moving, self.steps, self.dt * (taken[:, None] + self._begins))
+        parts = motions.steps - before - self.steps
+        if rests is None and not len(motions.lost):  # without the cost of indices
+            taken += self.steps
+            self._parts += parts
+        else:
+            taken[moving] += self.steps
+            found = np.setdiff1d(moving, motions.lost)
+            self._parts[found] += parts[found]
         return motions.lost
 
 
