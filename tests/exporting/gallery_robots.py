@@ -12,7 +12,7 @@ from gallery.examples import EXAMPLES, example
 import lissom as ls
 
 _CALLS = {  # the example, how its module makes the robot or the model
-    "brick_tower": lambda m: m.tower(),
+    "brick_tower": lambda m: m.tower().description.with_({"near_pairs": 8192}),  # its bricks begin in one place
     "cdm_contact": lambda m: m.robot(),
     "chain": lambda m: m.robot(),
     "continuum_parallel_robot": lambda m: m.planar(m.CASES[0]),
