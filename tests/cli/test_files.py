@@ -208,3 +208,22 @@ def test_convert_writes_the_format_of_the_ending(tmp_path, capsys):
         assert main(["convert", str(small), "--out", str(out)]) == 2 and "--force" in capsys.readouterr().err
     assert main(["convert", str(small), "--out", str(tmp_path / "a.step")]) == 2
     assert "--out: must end in one of .urdf, .xml, .mjcf, .usd, .usda, .usdc" in capsys.readouterr().err
+
+
+_URDF = """<robot name="pendulum"><link name="base"/><joint name="turn" type="continuous">
+<parent link="base"/><child link="bob"/><axis xyz="0 1 0"/></joint>
+<link name="bob"><inertial><origin xyz="0 0 -0.2"/><mass value="0.5"/>
+<inertia ixx="1e-3" ixy="0" ixz="0" iyy="1e-3" iyz="0" izz="1e-3"/></inertial></link></robot>"""
+_MJCF = """<mujoco model="pendulum"><worldbody><body name="bob"><joint name="turn" axis="0 1 0"/>
+<inertial pos="0 0 -0.2" mass="0.5" diaginertia="1e-3 1e-3 1e-3"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.urdf", _URDF), ("a.xml", _URDF), ("b.xml", _MJCF), ("b.mjcf", _MJCF)])
+def test_commands_read_files_of_other_tools(tmp_path, capsys, name, text):
+    """URDF and MJCF files are robot files for commands: their contents, a motion, the same robot for other tools."""
+    path = tmp_path / name
+    path.write_text(text)
+    assert main(["info", str(path)]) == 0 and "0.5" in capsys.readouterr().out
+    assert main(["simulate", str(path), "--duration", "0.01", "--out", str(tmp_path / "motion")]) == 0
+    assert main(["convert", str(path), "--out", str(tmp_path / "other.urdf")]) == 0
+    assert ls.load_urdf(tmp_path / "other.urdf").build().nv == 1

@@ -43,7 +43,7 @@ Say = Callable[[str], None]  # prints a line, or with --quiet does not
 
 def robot_argument(parser: argparse.ArgumentParser) -> None:
     """Add the argument of the robot file."""
-    parser.add_argument("robot", type=Path, help="robot file (YAML)")
+    parser.add_argument("robot", type=Path, help="robot file (YAML, URDF or MJCF)")
 
 
 def positive(text: str) -> float:
@@ -98,10 +98,10 @@ def save_arrays(path: Path, **arrays: Any) -> None:
 
 
 def loaded(path: Path) -> tuple[Robot, Model]:
-    """The robot of a file and its model."""
-    import lissom as ls
+    """The robot of a YAML, URDF or MJCF file and its model."""
+    from lissom.io.any_file import load_any
 
-    robot = ls.load_robot(path)
+    robot = load_any(path)
     return robot, robot.build()
 
 

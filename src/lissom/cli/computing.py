@@ -69,7 +69,9 @@ SWEEP = Command(
 
 
 def _bench_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML); without, a rod with three tendons")
+    parser.add_argument(
+        "robot", type=Path, nargs="?", help="robot file (YAML, URDF or MJCF); without, a rod with three tendons"
+    )
     parser.add_argument("--duration", type=positive, default=1.0, help="of the simulated motion [s] (1)")
 
 
@@ -84,7 +86,7 @@ def _bench(arguments: argparse.Namespace) -> int:
             path.write_text(default_text(), encoding="utf-8")
             model = ls.load_robot(path).build()
     else:
-        model = ls.load_robot(arguments.robot).build()
+        model = loaded(arguments.robot)[1]
     print(f"{model!r}, one core, kernels compiled before")
     for name, call in _measured_calls(model).items():
         print(f"{name:<32} {_median_time(call) * 1e6:10.1f} µs")

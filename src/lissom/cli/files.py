@@ -377,6 +377,7 @@ def _convert_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _convert(arguments: argparse.Namespace) -> int:
     import lissom as ls
+    from lissom.io.any_file import load_any
 
     keep_results(arguments, arguments.out)
     ending = arguments.out.suffix.lower()
@@ -384,7 +385,7 @@ def _convert(arguments: argparse.Namespace) -> int:
         raise ls.ModelError(f"--out: must end in one of {', '.join((*_ENDINGS, *_USD))} (got {str(arguments.out)!r})")
     given = {"tolerance": arguments.tolerance, "joints": arguments.joints}
     given |= {"package": arguments.package} if ending == ".urdf" else {}
-    robot = ls.load_robot(arguments.robot)
+    robot = load_any(arguments.robot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.LeftOutWarning)  # the report says the same
         if ending in _USD:

@@ -108,7 +108,7 @@ ANIMATE = Command(
 
 
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", type=Path, help="robot file (YAML)")
+    parser.add_argument("robot", type=Path, help="robot file (YAML, URDF or MJCF)")
     input_arguments(parser)
     parser.add_argument("--trajectory", type=Path, metavar="FILE", help="a motion to look at: .npz, .csv or a folder")
     parser.add_argument(

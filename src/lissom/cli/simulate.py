@@ -46,7 +46,7 @@ _DEMO_TENSION = 4.0  # of the first tendon of the demonstration [N]
 
 
 def _simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
+    parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML, URDF or MJCF)")
     parser.add_argument("--duration", type=positive, help="[s]; by default the last time of --inputs")
     start_arguments(parser)
     velocity_argument(parser)

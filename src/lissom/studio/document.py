@@ -18,12 +18,11 @@ from threading import RLock
 from typing import Any, final
 
 from lissom.errors import ModelError
-from lissom.io.mjcf import load_mjcf
+from lissom.io.any_file import XML, load_any
 from lissom.io.reading import read
 from lissom.io.robot_file import document
 from lissom.io.text_edits import copied, insert, moved, put, remove, rename_key
 from lissom.io.text_files import bytes_of, parse
-from lissom.io.urdf import load_urdf
 from lissom.portable import write_whole
 from lissom.robot.robot import PARTS, SHARED_NAMES, Robot
 from lissom.studio.forms import references, sections
@@ -455,24 +454,26 @@ def within(folder: Path, path: str | os.PathLike[str]) -> Path:
     return found
 
 
+_YAML = (".yaml", ".yml")
+
+
 def robot_of_file(path: Path) -> Robot:
     """The robot of a YAML, URDF or MJCF file.
 
     Raises:
         ModelError: the file has mistakes, or is of another kind.
     """
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix in _YAML:
         robot, faults = read(_text_of(path), os.fspath(path))
         if faults or robot is None:
             raise ModelError(
                 f"{path.name}, line {faults[0].line}: {faults[0].text}" if faults else f"{path.name}: empty"
             )
         return robot
-    readers: dict[str, Callable[[Path], Robot]] = {".urdf": load_urdf, ".xml": load_mjcf, ".mjcf": load_mjcf}
-    if path.suffix not in readers:
-        kinds = ", ".join((".yaml", *readers))
+    if path.suffix.lower() not in XML:
+        kinds = ", ".join((*_YAML, *XML))
         raise ModelError(f"file: must be a robot file, which ends in one of {kinds} (got {path.name!r})")
-    return readers[path.suffix](path)
+    return load_any(path)
 
 
 def _text_of(path: Path) -> str:
