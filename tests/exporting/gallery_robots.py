@@ -11,8 +11,14 @@ from gallery.examples import EXAMPLES, example
 
 import lissom as ls
 
+
+def _piled(robot: ls.Robot, q: np.ndarray) -> ls.Robot:
+    """Free bricks that begin at places, and not all in one."""
+    return robot.with_({f"{name}.joint.start": row.tolist() for name, row in zip(robot.links, q.reshape(-1, 7))})
+
+
 _CALLS = {  # the example, how its module makes the robot or the model
-    "brick_tower": lambda m: m.tower().description.with_({"near_pairs": 8192}),  # its bricks begin in one place
+    "brick_tower": lambda m: _piled(m.tower().description, m.piled(0.0)),
     "cdm_contact": lambda m: m.robot(),
     "chain": lambda m: m.robot(),
     "continuum_parallel_robot": lambda m: m.planar(m.CASES[0]),
